@@ -1,0 +1,160 @@
+"""The Python door: arrays in, Polars frames out."""
+
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from croma_sql.cohort import as_column, as_text, build_scope
+from croma_sql.edges import margins_of, neighbour_lists
+from croma_sql.errors import CohortError
+from croma_sql.udfs.search import typed_neighbours as search
+from croma_sql.vectors import OnBadVectors
+
+
+def margins(
+    embeddings: Any,
+    label: Any,
+    confounder: Any,
+    group: Any,
+    *,
+    m: int = 5,
+    sample_id: Any = None,
+    on_bad_vectors: OnBadVectors = "error",
+    threads: int | None = None,
+) -> pl.DataFrame:
+    r"""Cross-confounder robustness margin (CRoMa) of every sample.
+
+    .. math:: c_i = (d^{OS}_i - d^{SO}_i) / (d^{OS}_i + d^{SO}_i)
+
+    where :math:`d` is the mean cosine distance to the ``m`` nearest neighbours of a type: SO has the
+    same label and another confounder, OS another label and the same confounder.
+
+    Parameters
+    ----------
+    embeddings : (n, d) array of float16, float32 or float64, or a column of lists
+        Vectors of any length but zero; cosine distance is computed in float64 from what is stored.
+    label, confounder, group : (n,) sequences
+        Biology, the nuisance to test against, and the independence unit (slide, patient):
+        neighbours from the sample's own group are never used.
+    m : int, default 5
+        Neighbours averaged per type.
+    sample_id : (n,) sequence, optional
+        Unique. Breaks ties between equal distances (as text) and names samples in errors.
+    on_bad_vectors : {'error', 'drop', 'null'}
+        What to do with vectors that hold NaN or inf or are all zero.
+    threads : int, optional
+        Default: every core this process may use. The result does not depend on it.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``sample_id`` (row number if none was given), ``label``, ``confounder``, ``group_id``,
+        ``d_so``, ``d_os``, ``margin`` in [-1, 1], ``undefined_reason``; rows as they came in. Above
+        0 the biological match is closer. NULL with a reason where a type has fewer than ``m``
+        neighbours or all of them are at distance 0.
+
+    Raises
+    ------
+    CohortError
+        See `croma_sql.cohort.build_scope`.
+
+    References
+    ----------
+    C. Grisi, J. van der Laak, G. Litjens, "Beyond Counts: A Distributional Robustness Margin For
+    Pathology Foundation Models", 2026.
+
+    Examples
+    --------
+    >>> embeddings = [[1.0, 0.0], [0.8, 0.6], [0.0, 1.0], [0.6, 0.8]]
+    >>> frame = margins(embeddings, ["a", "a", "b", "b"], ["x", "y", "x", "y"], [1, 2, 3, 4], m=1)
+    >>> frame["margin"].round(6).to_list()  # (1 - 0.2) / (1 + 0.2) and (0.04 - 0.2) / (0.04 + 0.2)
+    [0.666667, -0.666667, 0.666667, -0.666667]
+    """
+    scope = build_scope(
+        embeddings, label, confounder, group, sample_id, on_bad_vectors=on_bad_vectors
+    )
+    result = margins_of(search(scope, checked_m(m), threads=threads))
+    n = len(scope.usable)
+    frame = pl.DataFrame(
+        {
+            "sample_id": _series(range(n) if sample_id is None else sample_id),
+            "label": _series(label),
+            "confounder": _series(confounder),
+            "group_id": _series(group),
+            "d_so": result.d_so,
+            "d_os": result.d_os,
+            "margin": result.margin,
+            "undefined_reason": pl.Series(result.undefined_reason.tolist(), dtype=pl.String),
+        },
+        nan_to_null=True,
+    )
+    return frame.filter(scope.usable) if on_bad_vectors == "drop" else frame
+
+
+def typed_neighbours(
+    embeddings: Any,
+    label: Any,
+    confounder: Any,
+    group: Any,
+    *,
+    m: int = 20,
+    sample_id: Any = None,
+    on_bad_vectors: OnBadVectors = "error",
+    threads: int | None = None,
+) -> pl.DataFrame:
+    """Find the ``m`` nearest SO and OS neighbours of every sample, one row each.
+
+    Parameters and errors as in `margins`.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``sample_id``, ``type`` (``'SO'`` or ``'OS'``), ``rank`` (1-based), ``neighbour_id``,
+        ``distance``. Ids are text, or row numbers if none were given. Samples with fewer than ``m``
+        neighbours of a type have fewer rows.
+
+    Examples
+    --------
+    >>> embeddings = [[1.0, 0.0], [0.8, 0.6], [0.0, 1.0], [0.6, 0.8]]
+    >>> typed_neighbours(
+    ...     embeddings, ["a", "a", "b", "b"], ["x", "y", "x", "y"], [1, 2, 3, 4], m=1
+    ... ).row(0)
+    (0, 'SO', 1, 1, 0.19999999999999996)
+    """
+    scope = build_scope(
+        embeddings, label, confounder, group, sample_id, on_bad_vectors=on_bad_vectors
+    )
+    edges = search(scope, checked_m(m), threads=threads)
+    ids = scope_ids(sample_id, len(scope.usable))
+    lists = pl.DataFrame(neighbour_lists(edges, ids)).with_columns(sample_id=_series(ids))
+    return pl.concat(
+        lists.select(
+            "sample_id",
+            type=pl.lit(kind.upper()),
+            rank=pl.int_ranges(1, pl.col(f"{kind}_id").list.len() + 1),
+            neighbour_id=f"{kind}_id",
+            distance=f"{kind}_distance",
+        )
+        .filter(pl.col("rank").list.len() > 0)
+        .explode("rank", "neighbour_id", "distance")
+        for kind in ("so", "os")
+    )
+
+
+def checked_m(m: int) -> int:
+    """Refuse a number of neighbours below 1."""
+    if m < 1:
+        raise CohortError(f"m is {m}; it is the number of neighbours per type, at least 1")
+    return m
+
+
+def scope_ids(sample_id: Any, n: int) -> pa.Array:
+    """Ids by which neighbours are named: text, or row numbers where there are none."""
+    if sample_id is None:
+        return pa.array(range(n), pa.int64())
+    return as_text(as_column(sample_id), "sample_id")
+
+
+def _series(values: Any) -> pl.Series:
+    return pl.Series(as_column(values))

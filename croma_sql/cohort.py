@@ -1,0 +1,183 @@
+"""Validate the rows that are scored together, once, for every door."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from croma_sql.errors import CohortError, listed
+from croma_sql.udfs.search import Scope
+from croma_sql.vectors import OnBadVectors, as_matrix, with_direction
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the user calls each column; messages speak these names."""
+
+    sample_id: str = "sample_id"
+    embedding: str = "embedding"
+    label: str = "label"
+    confounder: str = "confounder"
+    group: str = "group_id"
+    where: str = ""
+
+    @property
+    def prefix(self) -> str:
+        """Where the rows came from, as the start of a message."""
+        return f"{self.where}: " if self.where else ""
+
+
+def as_column(values: Any) -> pa.Array:
+    """Read any sequence, array, Arrow, Polars or pandas column as one Arrow array; NaN is NULL."""
+    if isinstance(values, pa.Array):
+        array = values
+    elif hasattr(values, "__arrow_c_stream__"):
+        array = pa.chunked_array(values).combine_chunks()
+    else:
+        array = pa.array(values, from_pandas=True)
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if isinstance(array, pa.DictionaryArray):
+        array = array.dictionary_decode()
+    if pa.types.is_floating(array.type):
+        array = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
+    return array
+
+
+def as_text(array: pa.Array, column: str) -> pa.Array:
+    """Cast to text, the form in which ids are compared and labels are told apart."""
+    try:
+        return array.cast(pa.string())
+    except pa.ArrowException as error:
+        raise CohortError(
+            f"column {column!r} is of type {array.type}; expected text, numbers or booleans"
+        ) from error
+
+
+def build_scope(
+    embeddings: Any,
+    label: Any,
+    confounder: Any,
+    group: Any,
+    sample_id: Any = None,
+    *,
+    names: Names = Names(),  # noqa: B008 - frozen
+    on_bad_vectors: OnBadVectors = "error",
+) -> Scope:
+    """Validate rows and encode them for the search.
+
+    Parameters
+    ----------
+    embeddings : (n, d) array, or a column of lists
+    label, confounder, group : (n,) columns of any type that can be told apart
+    sample_id : (n,) column, optional
+        Unique; as text it breaks ties between equal distances, and names rows in errors. Without
+        it, row numbers do both.
+    on_bad_vectors : {'error', 'drop', 'null'}
+        A vector with NaN, inf or only zeros has no direction. ``'error'`` names the rows; otherwise
+        they are marked unusable and whoever builds the result leaves them out or writes NULL.
+
+    Raises
+    ------
+    CohortError
+        Columns of different lengths, NULLs, repeated ids, bad vectors, fewer than two labels or
+        confounders.
+    """
+    if on_bad_vectors not in ("error", "drop", "null"):
+        raise CohortError(
+            f"on_bad_vectors is {on_bad_vectors!r}; it can be 'error', 'drop' or 'null'"
+        )
+    matrix = as_matrix(embeddings, names.embedding)
+    n = len(matrix)
+    ids = None if sample_id is None else as_text(as_column(sample_id), names.sample_id)
+    if ids is not None:
+        _check_length(ids, n, names.sample_id, names)
+        _check_ids(ids, names)
+    shown = ids if ids is not None else pa.array(range(n))
+    codes = []
+    for values, column in (
+        (label, names.label),
+        (confounder, names.confounder),
+        (group, names.group),
+    ):
+        text = as_text(as_column(values), column)
+        _check_length(text, n, column, names)
+        _check_no_nulls(text, shown, column, names)
+        codes.append(pc.dictionary_encode(text).indices.to_numpy().astype(np.int32))
+    matrix, usable = with_direction(matrix)
+    if on_bad_vectors == "error":
+        _check_directions(usable, shown, names)
+    for code, column, what in zip(codes, (names.label, names.confounder), _TWO_NEEDED, strict=False):
+        _check_two(code[usable], column, what, names)
+    return Scope(matrix, *codes, rank=_rank(ids, n), usable=usable)
+
+
+_TWO_NEEDED = (
+    "every other sample is of the same label, so no sample has an OS neighbour",
+    "every other sample has the same confounder, so no sample has an SO neighbour",
+)
+
+
+def _rank(ids: pa.Array | None, n: int) -> NDArray[np.int64]:
+    if ids is None:
+        return np.arange(n)
+    rank = np.empty(n, np.int64)
+    rank[pc.sort_indices(ids).to_numpy()] = np.arange(n)
+    return rank
+
+
+def _check_length(array: pa.Array, n: int, column: str, names: Names) -> None:
+    if len(array) != n:
+        raise CohortError(
+            f"{names.prefix}{column!r} has {len(array)} rows but there are {n} vectors; "
+            "every column needs one entry per vector, in the same order"
+        )
+
+
+def _check_no_nulls(array: pa.Array, shown: pa.Array, column: str, names: Names) -> None:
+    if array.null_count:
+        rows = shown.filter(pc.is_null(array)).to_pylist()
+        raise CohortError(
+            f"{names.prefix}column {column!r} is NULL in {len(rows)} of {len(array)} rows: "
+            f"{listed(rows)}. Fill the cells in, or leave the rows out "
+            f"(WHERE {column} IS NOT NULL)"
+        )
+
+
+def _check_ids(ids: pa.Array, names: Names) -> None:
+    if ids.null_count:
+        rows = np.flatnonzero(pc.is_null(ids)).tolist()
+        raise CohortError(
+            f"{names.prefix}column {names.sample_id!r} is NULL in {len(rows)} of {len(ids)} rows "
+            f"(first: row {listed(rows)}); every sample needs an id"
+        )
+    counts = pc.value_counts(ids)
+    repeated = counts.filter(pc.greater(counts.field("counts"), 1)).field("values").to_pylist()
+    if repeated:
+        raise CohortError(
+            f"{names.prefix}column {names.sample_id!r} is not unique: {len(repeated)} value(s) "
+            f"stand in more than one row: {listed(repeated)}. If the rows are several encoders or "
+            "subsets, score each by itself (by := 'encoder', .over('encoder'))"
+        )
+
+
+def _check_directions(usable: NDArray[np.bool_], shown: pa.Array, names: Names) -> None:
+    bad = shown.filter(pa.array(~usable)).to_pylist()
+    if bad:
+        raise CohortError(
+            f"{names.prefix}{len(bad)} of {len(usable)} vectors in {names.embedding!r} are NULL, "
+            f"hold NaN or inf, or are all zero: {listed(bad)}. Cosine distance is undefined for "
+            "them. Leave them out with on_bad_vectors = 'drop', or keep the rows with a NULL "
+            "margin: on_bad_vectors = 'null'"
+        )
+
+
+def _check_two(code: NDArray[np.int32], column: str, reason: str, names: Names) -> None:
+    if len(code) and code.min() == code.max():
+        raise CohortError(
+            f"{names.prefix}column {column!r} has only one value in {len(code)} rows: {reason}. "
+            "A margin needs at least two labels and two confounders"
+        )
