@@ -11,7 +11,15 @@ CREATE OR REPLACE MACRO ltm(x, alpha := 0.10) AS
         list_transform(
             list_transform(
                 [list(x::DOUBLE ORDER BY x) FILTER (NOT isnan(x::DOUBLE))],
-                lambda margins: {'margins': margins, 'at': alpha::DOUBLE * (len(margins) - 1)}
+                lambda margins: {
+                    'margins': margins,
+                    'at':
+                        CASE
+                            WHEN alpha::DOUBLE BETWEEN 0 AND 1 THEN alpha::DOUBLE * (len(margins) - 1)
+                            WHEN alpha IS NOT NULL
+                            THEN error('ltm: alpha is ' || alpha || '; it is a fraction from 0 to 1')
+                        END
+                }
             ),
             lambda tail: {
                 'margins': tail.margins,

@@ -1,0 +1,174 @@
+"""The Polars door: the namespace ``.croma`` on expressions, eager, lazy and streaming."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from croma_sql.arrays import checked_m, scope_ids
+from croma_sql.cohort import Names, build_scope
+from croma_sql.edges import margins_of, neighbour_lists
+from croma_sql.errors import CohortError
+from croma_sql.udfs.search import Edges, typed_neighbours
+
+IntoExpr = pl.Expr | str
+
+
+@pl.api.register_expr_namespace("croma")
+class CromaExpressions:
+    """Margins of a column of vectors, and tail statistics of a column of margins.
+
+    Registered when `croma_sql` is imported. Every method works in ``select``, ``with_columns``,
+    ``.over(...)`` and ``group_by(...).agg(...)``, in both engines.
+    """
+
+    def __init__(self, expr: pl.Expr) -> None:
+        self._expr = expr
+
+    def margin(
+        self,
+        label: IntoExpr,
+        confounder: IntoExpr,
+        group: IntoExpr,
+        *,
+        m: int = 5,
+        sample_id: IntoExpr | None = None,
+        on_bad_vectors: str = "error",
+    ) -> pl.Expr:
+        """Margin of every row among the rows of its group; see `croma_sql.margins`.
+
+        Parameters
+        ----------
+        label, confounder, group : column name or expression
+        m : int
+            Neighbours averaged per type.
+        sample_id : column name or expression, optional
+            Breaks ties between equal distances; without it the order of rows does.
+        on_bad_vectors : {'error', 'null'}
+
+        Returns
+        -------
+        polars.Expr
+            Float64; NULL where undefined.
+
+        Examples
+        --------
+        >>> import croma_sql
+        >>> df = pl.DataFrame({
+        ...     "embedding": [[1.0, 0.0], [0.8, 0.6], [0.0, 1.0], [0.6, 0.8]],
+        ...     "class": ["a", "a", "b", "b"], "centre": ["x", "y", "x", "y"], "slide": [1, 2, 3, 4],
+        ... })
+        >>> margin = pl.col("embedding").croma.margin("class", "centre", "slide", m=1)
+        >>> df.select(margin.round(6)).to_series().to_list()
+        [0.666667, -0.666667, 0.666667, -0.666667]
+        """
+
+        def margin_of(edges: Edges, _: pl.Series | None) -> pl.Series:
+            return pl.Series(margins_of(edges).margin, nan_to_null=True)
+
+        return self._searched(
+            _columns(label, confounder, group, sample_id), m, on_bad_vectors, margin_of, pl.Float64()
+        )
+
+    def typed_neighbours(
+        self,
+        label: IntoExpr,
+        confounder: IntoExpr,
+        group: IntoExpr,
+        *,
+        m: int = 20,
+        sample_id: IntoExpr | None = None,
+        on_bad_vectors: str = "error",
+    ) -> pl.Expr:
+        """Find the ``m`` nearest SO and OS neighbours of every row; parameters as in `margin`.
+
+        Returns
+        -------
+        polars.Expr
+            Struct of the lists ``so_id``, ``so_distance``, ``os_id``, ``os_distance``, nearest
+            first. Ids are those of ``sample_id`` as text, else row numbers within the group.
+        """
+        id_type = pl.Int64() if sample_id is None else pl.String()
+        lists = {
+            f"{kind}_{what}": pl.List(inner)
+            for kind in ("so", "os")
+            for what, inner in (("id", id_type), ("distance", pl.Float64()))
+        }
+
+        def lists_of(edges: Edges, ids: pl.Series | None) -> pl.Series:
+            return pl.Series(neighbour_lists(edges, scope_ids(ids, len(edges.usable))))
+
+        return self._searched(
+            _columns(label, confounder, group, sample_id),
+            m,
+            on_bad_vectors,
+            lists_of,
+            pl.Struct(lists),
+        )
+
+    def f0(self) -> pl.Expr:
+        """F(0): the fraction of margins at or below 0. NULL and NaN are left out.
+
+        Examples
+        --------
+        >>> import croma_sql
+        >>> pl.select(pl.Series([-0.5, 0.0, 0.5, None]).croma.f0()).item()
+        0.6666666666666666
+        """
+        return (self._expr.fill_nan(None) <= 0).mean()
+
+    def ltm(self, alpha: float = 0.10) -> pl.Expr:
+        """Lower-tail mean: the mean of the margins at or below their ``alpha``-quantile.
+
+        The quantile is linearly interpolated. NULL and NaN are left out.
+        """
+        if not 0 <= alpha <= 1:
+            raise CohortError(f"ltm: alpha is {alpha}; it is a fraction from 0 to 1")
+        margins = self._expr.fill_nan(None).drop_nulls()
+        return margins.filter(margins <= margins.quantile(alpha, "linear")).sort().mean()
+
+    def _searched(
+        self,
+        columns: dict[str, pl.Expr],
+        m: int,
+        on_bad_vectors: str,
+        result: Callable[[Edges, pl.Series | None], pl.Series],
+        return_dtype: pl.DataType,
+    ) -> pl.Expr:
+        if on_bad_vectors == "drop":
+            raise CohortError(
+                "on_bad_vectors is 'drop', but an expression keeps its rows; "
+                "use 'null' and filter, or 'error'"
+            )
+        checked_m(m)
+        names = Names(**{name: expr.meta.output_name() for name, expr in columns.items()})
+
+        def search(rows: pl.Series) -> pl.Series:
+            ids = rows.struct.field("sample_id") if "sample_id" in columns else None
+            scope = build_scope(
+                rows.struct.field("embedding"),
+                *(rows.struct.field(name) for name in ("label", "confounder", "group")),
+                ids,
+                names=names,
+                on_bad_vectors=on_bad_vectors,
+            )
+            return result(typed_neighbours(scope, m), ids)
+
+        fields = [expr.alias(name) for name, expr in columns.items()]
+        return (
+            pl.struct(self._expr.alias("embedding"), *fields)
+            .map_batches(search, return_dtype=return_dtype, is_elementwise=False)
+            .alias(self._expr.meta.output_name())
+        )
+
+
+def _columns(
+    label: IntoExpr, confounder: IntoExpr, group: IntoExpr, sample_id: IntoExpr | None
+) -> dict[str, pl.Expr]:
+    given = {"label": label, "confounder": confounder, "group": group, "sample_id": sample_id}
+    return {
+        name: pl.col(column) if isinstance(column, str) else column
+        for name, column in given.items()
+        if column is not None
+    }
