@@ -2,9 +2,30 @@
 
 from croma_sql.arrays import margins, typed_neighbours
 from croma_sql.errors import CromaSqlError
+from croma_sql.session import connect
 from croma_sql.udfs.duckdb_functions import register
 from croma_sql.udfs.polars_expressions import CromaExpressions
+from croma_sql.version import __version__
+from croma_sql.warehouse.benchmarks import add_benchmark
+from croma_sql.warehouse.embeddings import import_embeddings
+from croma_sql.warehouse.inspect import check, info
+from croma_sql.warehouse.layout import create_warehouse
+from croma_sql.warehouse.samples import import_samples
+from croma_sql.warehouse.scores import score
 
-__version__ = "0.1.0"
-
-__all__ = ["CromaExpressions", "CromaSqlError", "margins", "register", "typed_neighbours"]
+__all__ = [
+    "CromaExpressions",
+    "CromaSqlError",
+    "__version__",
+    "add_benchmark",
+    "check",
+    "connect",
+    "create_warehouse",
+    "import_embeddings",
+    "import_samples",
+    "info",
+    "margins",
+    "register",
+    "score",
+    "typed_neighbours",
+]

@@ -18,7 +18,7 @@ true nearest set whatever the blocks, threads or order of rows were, to the last
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +68,12 @@ class Edges:
     distance: Float
     usable: NDArray[np.bool_]
     searched_again: int
+
+    def nearest(self, m: int) -> "Edges":
+        """Keep only the ``m`` nearest of each type."""
+        return replace(
+            self, neighbour=self.neighbour[:, :, :m], distance=self.distance[:, :, :m]
+        )
 
 
 @dataclass(frozen=True, slots=True)

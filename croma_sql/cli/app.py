@@ -1,0 +1,66 @@
+"""The verbs together, and how errors leave: one sentence on stderr, exit 1."""
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from croma_sql.cli import benchmark, check, demo, importing, info, scoring, sql
+from croma_sql.errors import CromaSqlError
+from croma_sql.version import __version__
+
+INTERRUPTED = 130
+
+
+class _Verbs(TyperGroup):
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            typer.echo("croma-sql: stopped; the warehouse is whole", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+        except CromaSqlError as error:
+            if ctx.params["debug"]:
+                raise
+            typer.echo(f"croma-sql: {error}", err=True)
+            raise typer.Exit(1) from error
+
+
+app = typer.Typer(
+    cls=_Verbs,
+    help="Where is an encoder fragile? Robustness margins of embeddings, in SQL.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"croma-sql {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+app.command("demo")(demo.demo)
+app.add_typer(importing.app, name="import")
+app.command("benchmark")(benchmark.benchmark)
+app.command("score")(scoring.score)
+app.command("sql")(sql.sql)
+app.command("info")(info.info)
+app.command("check")(check.check)
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="croma-sql")

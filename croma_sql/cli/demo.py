@@ -1,0 +1,24 @@
+"""croma-sql demo."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from croma_sql.cli.output import console, print_table, progress
+from croma_sql.demo import ABOUT, build, queries
+from croma_sql.session import connect
+
+
+def demo(
+    folder: Annotated[Path, typer.Argument(help="Where to build it.")] = Path("croma-demo"),
+) -> None:
+    """Build a small warehouse of real tissue under three simulated scanners, and stratify it."""
+    with progress() as report:
+        build(folder, on_progress=lambda name, one, share: report(f"scoring {one}", share))
+    out = console()
+    out.print(ABOUT)
+    with connect(folder) as con:
+        for title, query in queries():
+            print_table(con.sql(query).pl(), title)
+    out.print(f'The warehouse is {folder}. Ask it yourself: croma-sql sql {folder} "FROM margins"')

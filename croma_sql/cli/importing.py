@@ -1,0 +1,90 @@
+"""croma-sql import samples, croma-sql import embeddings."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from croma_sql.cli.output import progress
+from croma_sql.importers.tables import read_table
+from croma_sql.importers.vectors import check_column
+from croma_sql.warehouse.embeddings import import_embeddings
+from croma_sql.warehouse.samples import import_samples
+
+app = typer.Typer(help="Bring samples and embeddings into a warehouse.", no_args_is_help=True)
+
+Source = Annotated[Path, typer.Argument(show_default=False)]
+Warehouse = Annotated[Path, typer.Option("--to", help="The warehouse; made if new.")]
+Dataset = Annotated[str, typer.Option(help="Name of the set of samples.")]
+SampleId = Annotated[str, typer.Option(help="Name of the id column.")]
+
+
+class OnBadVectors(StrEnum):
+    """What to do with vectors that have no direction."""
+
+    error = "error"
+    drop = "drop"
+    null = "null"
+
+
+@app.command("samples")
+def samples(
+    source: Source, to: Warehouse, dataset: Dataset, sample_id: SampleId = "sample_id"
+) -> None:
+    """Import ids and attributes from CSV, TSV, Parquet or Arrow."""
+    n = import_samples(to, source, dataset=dataset, sample_id=sample_id)
+    typer.echo(f"{n} samples in dataset {dataset!r} of {to}")
+
+
+@app.command("embeddings")
+def embeddings(
+    source: Source,
+    to: Warehouse,
+    encoder: Annotated[str, typer.Option(help="Name of the encoder.")],
+    dataset: Dataset,
+    samples: Annotated[
+        Path | None,
+        typer.Option(
+            help="Ids and attributes, imported too. For a .npy, the manifest in its row order."
+        ),
+    ] = None,
+    ids: Annotated[
+        Path | None,
+        typer.Option(help="For a .npy: a file with the id column in its row order."),
+    ] = None,
+    sample_id: SampleId = "sample_id",
+    embedding: Annotated[str, typer.Option(help="Name of the vector column.")] = "embedding",
+    on_bad_vectors: Annotated[
+        OnBadVectors,
+        typer.Option(help="Vectors with NaN or inf, or all zero: refuse, leave out, or keep as NULL."),
+    ] = OnBadVectors.error,
+) -> None:
+    """Import vectors from .npy, Parquet or Arrow, in the precision they have."""
+    with progress() as report:
+        imported = import_embeddings(
+            to,
+            source,
+            encoder=encoder,
+            dataset=dataset,
+            samples=samples,
+            ids=None if ids is None else _ids(ids, sample_id),
+            sample_id=sample_id,
+            embedding=embedding,
+            on_bad_vectors=on_bad_vectors.value,
+            on_progress=lambda share: report(f"importing {encoder}", share),
+        )
+    bad = f", {imported.bad} bad ones {_BAD[on_bad_vectors]}" if imported.bad else ""
+    typer.echo(
+        f"{imported.n} vectors of {imported.d} × {imported.dtype} as encoder {encoder!r}, dataset "
+        f"{dataset!r} of {to}{bad}"
+    )
+
+
+_BAD = {OnBadVectors.drop: "left out", OnBadVectors.null: "kept as NULL", OnBadVectors.error: ""}
+
+
+def _ids(path: Path, sample_id: str) -> object:
+    table = read_table(path)
+    check_column(table.column_names, sample_id, str(path), "--sample-id")
+    return table.column(sample_id)

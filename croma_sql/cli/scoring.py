@@ -1,0 +1,53 @@
+"""croma-sql score."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import polars as pl
+import typer
+
+from croma_sql.cli.output import print_table, progress
+from croma_sql.session import connect
+from croma_sql.warehouse import scores
+
+
+class OnUndefined(StrEnum):
+    """What to do with samples that have no margin."""
+
+    error = "error"
+    null = "null"
+
+
+def score(
+    warehouse: Path,
+    benchmark: Annotated[str | None, typer.Option(help="Only this one; default all.")] = None,
+    encoder: Annotated[str | None, typer.Option(help="Only this one; default all.")] = None,
+    m: Annotated[int, typer.Option(help="Neighbours kept per type.")] = 20,
+    threads: Annotated[int | None, typer.Option(help="Default: all cores.", min=1)] = None,
+    on_undefined: Annotated[
+        OnUndefined, typer.Option(help="Samples without a margin: refuse, or keep as NULL.")
+    ] = OnUndefined.error,
+) -> None:
+    """Score benchmarks under encoders; what is up to date is skipped."""
+    with progress() as report:
+        outcomes = scores.score(
+            warehouse,
+            benchmark=benchmark,
+            encoder=encoder,
+            m=m,
+            threads=threads,
+            on_undefined=on_undefined.value,
+            on_progress=lambda name, one, share: report(f"scoring {name} / {one}", share),
+        )
+    with_vectors = pl.DataFrame([done for done in outcomes if done.outcome != "no vectors"])
+    if with_vectors.is_empty():
+        typer.echo("no encoder has vectors of these benchmarks' samples; import embeddings first")
+        return
+    with connect(warehouse) as con:
+        summary = con.sql("FROM encoder_summary").pl()
+    columns = ["benchmark", "encoder", "n", "n_undefined", "left_out", "outcome"]
+    table = with_vectors.select(columns).join(
+        summary.select("benchmark", "encoder", "croma", "f0", "ltm10"), on=["benchmark", "encoder"]
+    )
+    print_table(table.sort("benchmark", "croma", descending=[False, True]))

@@ -1,0 +1,3 @@
+"""The version, for scores' fingerprints and the package alike."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,167 @@
+"""Benchmarks: one SELECT each, saying what is biology, what the nuisance, and who takes part.
+
+A warehouse may come from anybody, so its SELECTs run on a connection that holds the samples and can
+reach nothing else: no file, no network, no Python variable, no setting.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from croma_sql.errors import BenchmarkError, listed
+from croma_sql.session import add_source, add_view
+from croma_sql.warehouse import layout
+from croma_sql.warehouse.publish import publishing
+
+REQUIRED = ("sample_id", "label", "confounder", "group_id")
+OPTIONAL = ("subset",)
+SHAPE = (
+    "A benchmark is one SELECT over samples that gives sample_id, label, confounder and group_id, "
+    "and where scopes overlap or differ, subset"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """Rows of a benchmark: columns subset, sample_id, label, confounder, group_id, all text.
+
+    Sorted by subset and sample_id; subset is NULL throughout where the benchmark has none.
+    """
+
+    name: str
+    rows: pa.Table
+
+
+def add_benchmark(warehouse: str | Path, name: str, select: str) -> Benchmark:
+    """Keep a SELECT as a benchmark, after having run it.
+
+    Parameters
+    ----------
+    warehouse : path
+    name : str
+    select : str
+        One SELECT over ``samples``. ``confounder`` may be any expression; attributes need not be
+        selected, the view ``margins`` has them all.
+
+    Returns
+    -------
+    Benchmark
+
+    Raises
+    ------
+    BenchmarkError
+        Not one SELECT, other columns, NULLs, a sample twice in a subset, or SQL that fails.
+
+    Examples
+    --------
+    >>> add_benchmark(warehouse, "tumour", '''
+    ...     SELECT sample_id, class AS label, centre AS confounder, slide AS group_id
+    ...     FROM samples WHERE dataset = 'camelyon'
+    ... ''')  # doctest: +SKIP
+    """
+    root = layout.open_warehouse(warehouse)
+    path = layout.benchmark_path(root, name)
+    benchmark = run_benchmark(root, name, select)
+    with publishing(path) as file:
+        file.write(select.strip().encode() + b"\n")
+    return benchmark
+
+
+def read_benchmark(root: Path, name: str) -> Benchmark:
+    """Run a benchmark of a warehouse."""
+    path = layout.benchmarks_files(root).get(name)
+    if path is None:
+        raise BenchmarkError(
+            f"{root} has no benchmark {name!r}; it has {_known(root)}. "
+            "Add it: croma-sql benchmark"
+        )
+    return run_benchmark(root, name, path.read_text(encoding="utf-8"))
+
+
+def run_benchmark(root: Path, name: str, select: str) -> Benchmark:
+    """Run a SELECT over the samples of a warehouse and validate what it gives."""
+    with duckdb.connect() as con:
+        _check_is_select(con, name, select)
+        _enclose(con, root)
+        try:
+            table = con.sql(select).to_arrow_table()
+        except duckdb.Error as error:
+            raise BenchmarkError(f"benchmark {name!r} fails: {error}. {SHAPE}") from error
+    return Benchmark(name, _validated(table, name))
+
+
+def _check_is_select(con: duckdb.DuckDBPyConnection, name: str, select: str) -> None:
+    """Let DuckDB's own parser say what the text is: it serialises SELECT statements only."""
+    answer = con.execute("SELECT json_serialize_sql($sql)", {"sql": select}).fetchall()[0][0]
+    parsed = json.loads(answer)
+    if parsed["error"]:
+        raise BenchmarkError(f"benchmark {name!r} is not a SELECT: {parsed['error_message']}. {SHAPE}")
+    found = len(parsed["statements"])
+    if found != 1:
+        raise BenchmarkError(f"benchmark {name!r} has {found} statements; expected one. {SHAPE}")
+
+
+def _enclose(con: duckdb.DuckDBPyConnection, root: Path) -> None:
+    """Load the samples, then shut the connection off from everything else."""
+    add_source(con, "sample_files", list(layout.samples_files(root).values()))
+    add_view(con, "samples")
+    con.execute("CREATE TABLE enclosed AS FROM samples")
+    con.execute("DROP VIEW samples")
+    con.execute("DROP VIEW sample_files")
+    con.execute("ALTER TABLE enclosed RENAME TO samples")
+    con.execute("SET enable_external_access = false")
+    con.execute("SET python_enable_replacements = false")
+    con.execute("SET lock_configuration = true")
+
+
+def _validated(table: pa.Table, name: str) -> pa.Table:
+    found = [column.lower() for column in table.column_names]
+    missing = [column for column in REQUIRED if column not in found]
+    if missing:
+        raise BenchmarkError(f"benchmark {name!r} gives no {listed(missing)}. {SHAPE}")
+    extra = [c for c in found if c not in REQUIRED + OPTIONAL]
+    if extra:
+        raise BenchmarkError(
+            f"benchmark {name!r} gives {listed(extra)} too. {SHAPE}. Attributes need not be "
+            "selected: the view margins has them all"
+        )
+    table = table.rename_columns(found)
+    if not len(table):
+        raise BenchmarkError(f"benchmark {name!r} gives no rows; check its WHERE")
+    columns = {"subset": pa.nulls(len(table), pa.string())}
+    columns |= {column: table.column(column).cast(pa.string()) for column in found}
+    rows = pa.table({column: columns[column] for column in ("subset", *REQUIRED)})
+    for column in (*REQUIRED, *(("subset",) if "subset" in found else ())):
+        _check_no_nulls(rows, column, name)
+    _check_unique(rows, name)
+    return rows.sort_by([("subset", "ascending"), ("sample_id", "ascending")]).combine_chunks()
+
+
+def _check_no_nulls(rows: pa.Table, column: str, name: str) -> None:
+    null = pc.is_null(rows.column(column))
+    if pc.any(null).as_py():
+        ids = rows.column("sample_id").filter(null).to_pylist()
+        raise BenchmarkError(
+            f"benchmark {name!r}: {column} is NULL in {len(ids)} of {len(rows)} rows, for samples "
+            f"{listed(ids)}. Leave them out in its WHERE, or fill the cells in"
+        )
+
+
+def _check_unique(rows: pa.Table, name: str) -> None:
+    counts = rows.group_by(["subset", "sample_id"]).aggregate([([], "count_all")])
+    twice = counts.filter(pc.greater(counts.column("count_all"), 1))
+    if len(twice):
+        raise BenchmarkError(
+            f"benchmark {name!r} gives {len(twice)} sample(s) more than once in a subset: "
+            f"{listed(twice.column('sample_id').to_pylist())}. A join may repeat rows; a sample in "
+            "several scopes needs a column subset that tells them apart"
+        )
+
+
+def _known(root: Path) -> str:
+    names = list(layout.benchmarks_files(root))
+    return listed(names, show=10) if names else "none"

@@ -1,0 +1,263 @@
+"""Vectors of an encoder: written in one streaming pass, read back for scoring."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from croma_sql.cohort import as_column, as_text
+from croma_sql.errors import SourceError, WarehouseError, listed
+from croma_sql.importers.tables import unreadable
+from croma_sql.importers.vectors import BATCH_ROWS, VectorSource, read_vectors
+from croma_sql.warehouse import layout
+from croma_sql.warehouse.publish import metadata, publishing, read_metadata
+from croma_sql.warehouse.samples import (
+    check_against_warehouse,
+    check_ids,
+    read_ids,
+    sample_ids,
+    samples_table,
+    write_samples,
+)
+from croma_sql.vectors import Matrix, OnBadVectors, as_matrix, with_direction
+
+PRECISIONS = {"halffloat": np.float16, "float": np.float32, "double": np.float64}
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import wrote: vectors, their dimension and dtype, and the bad ones left out or NULL."""
+
+    n: int
+    d: int
+    dtype: str
+    bad: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Dimension and dtype of an embeddings file, and the samples left out of it on import."""
+
+    d: int
+    dtype: str
+    dropped: list[str]
+
+
+def import_embeddings(
+    warehouse: str | Path,
+    source: Any,
+    *,
+    encoder: str,
+    dataset: str,
+    samples: Any = None,
+    ids: Any = None,
+    sample_id: str = "sample_id",
+    embedding: str = "embedding",
+    on_bad_vectors: OnBadVectors = "error",
+    on_progress: Callable[[float], None] | None = None,
+) -> Imported:
+    """Import one vector per sample of a dataset, in the precision they come in.
+
+    Parameters
+    ----------
+    warehouse : path; made a warehouse if it is new or empty
+    source : path to .npy, .parquet, .arrow or .feather, a frame, or an (n, d) array
+        A .npy file or an array has no ids: its rows are those of ``ids``, else of ``samples``.
+    encoder, dataset : str
+    samples : path or frame, optional
+        Imported too, as by `import_samples`.
+    ids : sequence of n ids, optional
+        For sources without ids, in the order of their rows.
+    sample_id, embedding : str
+        Names of the columns, in ``source`` and in ``samples``.
+    on_bad_vectors : {'error', 'drop', 'null'}
+        What to do with vectors that are NULL, hold NaN or inf, or are all zero: refuse, leave the
+        sample out for this encoder, or keep it with a NULL embedding.
+    on_progress : callable, optional
+        Gets the share of vectors written, in [0, 1].
+
+    Returns
+    -------
+    Imported
+
+    Raises
+    ------
+    SourceError
+        See `croma_sql.importers`; also ids that do not match the samples one to one, and dimensions
+        that differ within the encoder.
+    WarehouseError
+        See `croma_sql.warehouse.samples.import_samples`.
+    """
+    root = layout.create_warehouse(warehouse)
+    path = layout.embeddings_path(root, encoder, dataset)
+    vectors = read_vectors(source, sample_id=sample_id, embedding=embedding)
+    table = None if samples is None else samples_table(samples, sample_id=sample_id)
+    if table is not None:
+        check_against_warehouse(root, table, dataset)
+        known = table.column("sample_id").combine_chunks()
+    elif dataset in layout.samples_files(root):
+        known = sample_ids(root, dataset)
+    else:
+        raise SourceError(
+            f"dataset {dataset!r} has no samples yet. Give their ids and attributes with "
+            "--samples FILE (Python: samples=), or import them first: croma-sql import samples"
+        )
+    found = _ids_of(vectors, ids, known if table is not None else None, sample_id)
+    _check_match(found, known, vectors.name, dataset)
+    expected = _dimension(root, encoder, dataset)
+    with publishing(path) as file:
+        imported = _write(file, vectors, found, expected, on_bad_vectors, on_progress)
+        if table is not None:  # samples first: vectors without samples are never to be seen
+            write_samples(root, table, dataset)
+    return imported
+
+
+def read_shape(path: Path) -> Shape:
+    """Read dimension, dtype and dropped samples of an embeddings file."""
+    try:
+        schema = pq.read_schema(path)
+    except (OSError, pa.ArrowException) as error:
+        raise unreadable(path, error) from error
+    if "embedding" not in schema.names or "sample_id" not in schema.names:
+        raise WarehouseError(f"{path} has columns {schema.names}; expected sample_id and embedding")
+    kind = schema.field("embedding").type
+    if not pa.types.is_fixed_size_list(kind) or str(kind.value_type) not in PRECISIONS:
+        raise WarehouseError(
+            f"{path}: column 'embedding' is {kind}; expected a fixed-size list of halffloat, float "
+            "or double. Import it: croma-sql import embeddings"
+        )
+    dropped = read_metadata(path).get("dropped", [])
+    return Shape(kind.list_size, str(np.dtype(PRECISIONS[str(kind.value_type)])), dropped)
+
+
+def read_batches(path: Path) -> Iterator[tuple[pa.Array, Matrix]]:
+    """Read ids and vectors, in batches; a NULL vector is a row of NaN.
+
+    Raises
+    ------
+    WarehouseError
+        A vector that is not NULL has no direction.
+    """
+    try:
+        with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
+            for batch in file.iter_batches(BATCH_ROWS, columns=["sample_id", "embedding"]):
+                ids, column = batch.column("sample_id"), batch.column("embedding")
+                matrix = as_matrix(column)
+                unexplained = ~with_direction(matrix)[1] & np.asarray(pc.is_valid(column))
+                if unexplained.any():
+                    bad = ids.filter(pa.array(unexplained)).to_pylist()
+                    raise WarehouseError(
+                        f"{path}: {len(bad)} vectors hold NaN or inf or are all zero: {listed(bad)}. "
+                        "Import them again with --on-bad-vectors drop or null"
+                    )
+                yield ids, matrix
+    except (OSError, pa.ArrowException) as error:
+        raise unreadable(path, error) from error
+
+
+def _ids_of(vectors: VectorSource, ids: Any, manifest: pa.Array | None, column: str) -> pa.Array:
+    """Ids of the vectors: their own, those given, or those of a manifest in the same order."""
+    if vectors.ids is not None:
+        found = vectors.ids
+    elif ids is not None:
+        found = as_text(as_column(ids), "ids")
+    elif manifest is not None:
+        found = manifest
+    else:
+        raise SourceError(
+            f"{vectors.name} holds vectors without ids. Give the manifest whose rows are in the same "
+            "order with --samples FILE (Python: samples= or ids=)"
+        )
+    if len(found) != vectors.n:
+        raise SourceError(
+            f"{vectors.name} has {vectors.n} vectors but {len(found)} ids were given; "
+            "row i of one belongs to row i of the other"
+        )
+    check_ids(found, vectors.name, column)
+    return found
+
+
+def _check_match(found: pa.Array, known: pa.Array, name: str, dataset: str) -> None:
+    strangers = found.filter(pc.invert(pc.is_in(found, known)))
+    if len(strangers):
+        raise SourceError(
+            f"{name}: {len(strangers)} of {len(found)} vectors have no sample in dataset {dataset!r}: "
+            f"{listed(strangers.to_pylist())}. Add the samples, or remove the vectors"
+        )
+    missing = known.filter(pc.invert(pc.is_in(known, found)))
+    if len(missing):
+        raise SourceError(
+            f"{name}: {len(missing)} of {len(known)} samples of dataset {dataset!r} have no vector: "
+            f"{listed(missing.to_pylist())}. Every sample needs one; import other samples as another "
+            "dataset"
+        )
+
+
+def _dimension(root: Path, encoder: str, dataset: str) -> tuple[int, str] | None:
+    """Dimension that the encoder has in another dataset, and which."""
+    for file in layout.embeddings_files(root):
+        if file.encoder == encoder and file.dataset != dataset:
+            return read_shape(file.path).d, file.dataset
+    return None
+
+
+def _write(
+    file: BinaryIO,
+    vectors: VectorSource,
+    ids: pa.Array,
+    expected: tuple[int, str] | None,
+    on_bad_vectors: OnBadVectors,
+    on_progress: Callable[[float], None] | None,
+) -> Imported:
+    batches = vectors.batches()
+    first = next(batches)
+    d, dtype = first.shape[1], first.dtype
+    if expected is not None and expected[0] != d:
+        raise SourceError(
+            f"{vectors.name} has vectors of {d} dimensions, but the same encoder has {expected[0]} in "
+            f"dataset {expected[1]!r}; give other vectors another encoder name"
+        )
+    kind = pa.list_(pa.from_numpy_dtype(dtype), d)
+    schema = pa.schema({"sample_id": pa.string(), "embedding": kind})
+    bad: list[str] = []
+    done = 0
+    with pq.ParquetWriter(
+        file, schema, compression="zstd", use_dictionary=False, write_statistics=["sample_id"]
+    ) as writer:
+        for matrix in chain([first], batches):
+            if matrix.shape[1] != d:
+                raise SourceError(
+                    f"{vectors.name}: vectors have {d} dimensions up to row {done} and "
+                    f"{matrix.shape[1]} after; one encoder has one dimension"
+                )
+            some_ids = ids.slice(done, len(matrix))
+            usable = with_direction(matrix)[1]
+            bad += some_ids.filter(pa.array(~usable)).to_pylist()
+            if bad and on_bad_vectors == "error":
+                raise SourceError(
+                    f"{vectors.name}: {len(bad)} of the first {done + len(matrix)} vectors are NULL, "
+                    f"hold NaN or inf, or are all zero: {listed(bad)}. Leave their samples out for "
+                    "this encoder with --on-bad-vectors drop, or keep them with a NULL margin: "
+                    "--on-bad-vectors null"
+                )
+            table = pa.table([some_ids, _column(matrix, kind, ~usable)], schema=schema)
+            writer.write_table(table.filter(pa.array(usable)) if on_bad_vectors == "drop" else table)
+            done += len(matrix)
+            if on_progress is not None:
+                on_progress(done / vectors.n)
+        dropped = bad if on_bad_vectors == "drop" else []
+        writer.add_key_value_metadata(metadata({"format": layout.FORMAT, "dropped": dropped}))
+    return Imported(done - len(dropped), d, str(dtype), len(bad))
+
+
+def _column(matrix: Matrix, kind: pa.DataType, null: NDArray[np.bool_]) -> pa.Array:
+    return pa.FixedSizeListArray.from_arrays(
+        pa.array(matrix.astype(PRECISIONS[str(kind.value_type)], copy=False).reshape(-1)), type=kind, mask=pa.array(null)
+    )

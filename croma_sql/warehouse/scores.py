@@ -1,0 +1,331 @@
+"""The search over a benchmark and an encoder, kept as Parquet and done once.
+
+A file is up to date when its fingerprint is that of the vectors, the benchmark's rows, the depth and
+the version now. It is written whole or not at all, so an interrupted run goes on where it stopped.
+"""
+
+import hashlib
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from croma_sql.cohort import Names, build_scope
+from croma_sql.edges import margins_of, neighbour_lists
+from croma_sql.errors import CromaSqlError, ScoringError, listed
+from croma_sql.udfs.search import Edges, typed_neighbours
+from croma_sql.version import __version__
+from croma_sql.warehouse import layout
+from croma_sql.warehouse.benchmarks import Benchmark, read_benchmark
+from croma_sql.warehouse.embeddings import read_batches, read_shape
+from croma_sql.warehouse.publish import read_metadata, write_table
+from croma_sql.vectors import Matrix
+from croma_sql.warehouse.samples import read_ids
+
+PUBLISHED_M = 5  # of the view margins
+
+Outcome = Literal["scored", "up to date", "no vectors"]
+OnUndefined = Literal["error", "null"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What became of one benchmark under one encoder.
+
+    n : margins asked for; n_undefined : those that are NULL at m = 5
+    left_out : benchmark rows whose vector was dropped on import
+    searched_again : rows for which the fast search could not prove its result
+    """
+
+    benchmark: str
+    encoder: str
+    outcome: Outcome
+    n: int = 0
+    n_undefined: int = 0
+    left_out: int = 0
+    searched_again: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """Rows of a benchmark that have a vector under an encoder, and the files that hold them."""
+
+    benchmark: str
+    encoder: str
+    rows: pa.Table
+    left_out: int
+    files: list[Path]
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Vectors:
+    """Vectors of one encoder: row i of ``matrix`` is that of ``ids[i]``; NaN where NULL."""
+
+    ids: pa.Array
+    matrix: Matrix
+
+
+def score(
+    warehouse: str | Path,
+    *,
+    benchmark: str | None = None,
+    encoder: str | None = None,
+    m: int = 20,
+    threads: int | None = None,
+    on_undefined: OnUndefined = "error",
+    on_progress: Callable[[str, str, float], None] | None = None,
+) -> list[Scored]:
+    """Score benchmarks under encoders; what is up to date is skipped.
+
+    Parameters
+    ----------
+    warehouse : path
+    benchmark, encoder : str, optional
+        Only this one; default all. An encoder without any vector of a benchmark is passed over.
+    m : int, default 20, at least 5
+        Depth of the search: neighbours kept per type. Every smaller m is a query afterwards.
+    threads : int, optional
+        Default: every core this process may use. The result does not depend on it.
+    on_undefined : {'error', 'null'}
+        Whether a sample without a margin at m = 5 is an error, or NULL with a reason.
+    on_progress : callable, optional
+        Gets benchmark, encoder and the share of their work done.
+
+    Returns
+    -------
+    list of Scored
+
+    Raises
+    ------
+    ScoringError
+        What could not be scored and why, after everything else has been.
+    """
+    root = layout.open_warehouse(warehouse)
+    if m < PUBLISHED_M:
+        raise ScoringError(
+            f"m is {m}; scoring keeps at least {PUBLISHED_M} neighbours per type, which the view "
+            "margins reads. Smaller m are margins_at(m)"
+        )
+    outcomes: list[Scored] = []
+    failures: list[str] = []
+    for name in _chosen(benchmark, list(layout.benchmarks_files(root)), "benchmark", root):
+        try:
+            rows = read_benchmark(root, name)
+        except CromaSqlError as error:
+            failures.append(str(error))
+            continue
+        for one in _chosen(encoder, encoders(root), "encoder", root):
+            report = _reporter(on_progress, name, one)
+            try:
+                outcomes.append(
+                    _score(root, _plan(root, rows, one, m), m, threads, on_undefined, report)
+                )
+            except CromaSqlError as error:
+                failures.append(f"benchmark {name!r}, encoder {one!r}: {error}")
+    if failures:
+        done = f"\n{len(outcomes)} other(s) are done" if outcomes else ""
+        raise ScoringError("\n".join(failures) + done)
+    return outcomes
+
+
+def encoders(root: Path) -> list[str]:
+    """Names of the encoders that have vectors."""
+    return sorted({file.encoder for file in layout.embeddings_files(root)})
+
+
+def is_stale(root: Path, file: layout.ScoresFile) -> bool:
+    """Tell whether vectors, benchmark rows or version have changed since a file was scored."""
+    about = read_metadata(file.path)
+    work = _plan(root, read_benchmark(root, file.benchmark), file.encoder, about.get("depth", 0))
+    return work.fingerprint != about.get("fingerprint")
+
+
+def _chosen(one: str | None, known: list[str], what: str, root: Path) -> list[str]:
+    if not known:
+        raise ScoringError(f"{root} has no {what} yet; add one first")
+    if one is None:
+        return known
+    if one not in known:
+        raise ScoringError(f"{root} has no {what} {one!r}; it has {listed(known, show=10)}")
+    return [one]
+
+
+def _reporter(
+    on_progress: Callable[[str, str, float], None] | None, benchmark: str, encoder: str
+) -> Callable[[float], None]:
+    def report(share: float) -> None:
+        if on_progress is not None:
+            on_progress(benchmark, encoder, share)
+
+    return report
+
+
+def _plan(root: Path, benchmark: Benchmark, encoder: str, depth: int) -> _Work:
+    """Find the rows that take part, the files that hold their vectors, and the fingerprint."""
+    needed = benchmark.rows.column("sample_id").unique()
+    files, found, dropped = [], [], []
+    for file in layout.embeddings_files(root):
+        if file.encoder != encoder:
+            continue
+        ids = read_ids(file.path)
+        left_out = pa.array(read_shape(file.path).dropped, pa.string())
+        if _any_in(needed, ids) or _any_in(needed, left_out):
+            files.append(file)
+            found.append(ids)
+            dropped.append(left_out)
+    with_vector, without = (
+        pa.concat_arrays([pa.array([], pa.string()), *arrays]) for arrays in (found, dropped)
+    )
+    absent = needed.filter(pc.invert(pc.is_in(needed, pa.concat_arrays([with_vector, without]))))
+    if files and len(absent):
+        raise ScoringError(
+            f"{len(absent)} of {len(needed)} samples have no vector: {listed(absent.to_pylist())}. "
+            "Import their embeddings, or narrow the benchmark's WHERE"
+        )
+    takes_part = pc.is_in(benchmark.rows.column("sample_id"), with_vector)
+    rows = benchmark.rows.filter(takes_part).combine_chunks()
+    digest = hashlib.sha256(f"{__version__} {layout.FORMAT} {depth}\n".encode())
+    for file in files:
+        with file.path.open("rb") as opened:
+            digest.update(hashlib.file_digest(opened, "sha256").digest())
+    written = io.BytesIO()
+    pa.csv.write_csv(rows, written)
+    digest.update(written.getbuffer())
+    return _Work(
+        benchmark=benchmark.name,
+        encoder=encoder,
+        rows=rows,
+        left_out=len(benchmark.rows) - len(rows),
+        files=[file.path for file in files],
+        fingerprint=digest.hexdigest(),
+    )
+
+
+def _any_in(values: pa.ChunkedArray, others: pa.Array) -> bool:
+    return bool(pc.any(pc.is_in(values, others)).as_py())
+
+
+def _score(
+    root: Path,
+    work: _Work,
+    m: int,
+    threads: int | None,
+    on_undefined: OnUndefined,
+    report: Callable[[float], None],
+) -> Scored:
+    if not work.files:
+        return Scored(work.benchmark, work.encoder, "no vectors")
+    path = layout.typed_neighbours_path(root, work.benchmark, work.encoder)
+    about = read_metadata(path) if path.exists() else {}
+    n, left_out = len(work.rows), work.left_out
+    if about.get("fingerprint") == work.fingerprint:
+        n_undefined = about["n_undefined"]
+        if not n_undefined or on_undefined == "null":
+            return Scored(work.benchmark, work.encoder, "up to date", n, n_undefined, left_out)
+    report(0.0)
+    vectors = _load(work)
+    tables, undefined, searched_again = [], [], 0
+    scopes = _scopes(work.rows)
+    for done, rows in enumerate(scopes):
+        edges = _search(
+            work, rows, vectors, m, threads, lambda share, d=done: report((d + share) / len(scopes))
+        )
+        tables.append(_table(rows, edges, m))
+        undefined.append(_undefined(rows, edges))
+        searched_again += edges.searched_again
+    reasons = pa.concat_tables(undefined)
+    if len(reasons) and on_undefined == "error":
+        raise ScoringError(_undefined_message(reasons, n))
+    about = {
+        "format": layout.FORMAT,
+        "version": __version__,
+        "fingerprint": work.fingerprint,
+        "depth": m,
+        "n_undefined": len(reasons),
+    }
+    write_table(path, pa.concat_tables(tables).combine_chunks(), about)
+    return Scored(
+        work.benchmark, work.encoder, "scored", n, len(reasons), left_out, searched_again
+    )
+
+
+def _load(work: _Work) -> _Vectors:
+    """Read the vectors of the rows that take part, once each, into one matrix."""
+    shapes = [read_shape(path) for path in work.files]
+    if len({shape.d for shape in shapes}) > 1:
+        found = ", ".join(f"{shape.d} in {path}" for shape, path in zip(shapes, work.files, strict=True))
+        raise ScoringError(f"vectors differ in dimension: {found}. One encoder has one dimension")
+    ids = work.rows.column("sample_id").unique()
+    dtype = np.result_type(*(np.dtype(shape.dtype) for shape in shapes))
+    matrix = np.empty((len(ids), shapes[0].d), dtype)
+    for path in work.files:
+        for some_ids, batch in read_batches(path):
+            place = pc.index_in(some_ids, ids)
+            wanted = np.asarray(pc.is_valid(place))
+            matrix[place.drop_null().to_numpy()] = batch[wanted]
+    return _Vectors(ids, matrix)
+
+
+def _scopes(rows: pa.Table) -> list[pa.Table]:
+    """Rows of each subset, in order; rows are sorted by subset."""
+    subset = rows.column("subset").combine_chunks()
+    bounds = np.flatnonzero(np.asarray(pc.fill_null(pc.not_equal(subset[1:], subset[:-1]), False)))
+    starts = [0, *(bounds + 1)]
+    return [
+        rows.slice(start, stop - start)
+        for start, stop in zip(starts, [*starts[1:], len(rows)], strict=True)
+    ]
+
+
+def _search(
+    work: _Work,
+    rows: pa.Table,
+    vectors: _Vectors,
+    m: int,
+    threads: int | None,
+    report: Callable[[float], None],
+) -> Edges:
+    place = pc.index_in(rows.column("sample_id"), vectors.ids).to_numpy()
+    subset = rows.column("subset")[0].as_py()
+    scope = build_scope(
+        vectors.matrix[place],
+        *(rows.column(name) for name in ("label", "confounder", "group_id", "sample_id")),
+        names=Names(where="" if subset is None else f"subset {subset!r}"),
+        on_bad_vectors="null",  # only those stored as NULL are left; others stopped `read_batches`
+    )
+    return typed_neighbours(scope, m, threads=threads, on_progress=report)
+
+
+def _table(rows: pa.Table, edges: Edges, depth: int) -> pa.Table:
+    lists = neighbour_lists(edges, rows.column("sample_id").combine_chunks())
+    columns = {name: rows.column(name) for name in rows.column_names}
+    columns["usable"] = pa.array(edges.usable)
+    columns["depth"] = pa.array(np.full(len(rows), depth, np.int32))
+    columns |= dict(zip(lists.type.names, lists.flatten(), strict=True))
+    return pa.table(columns)
+
+
+def _undefined(rows: pa.Table, edges: Edges) -> pa.Table:
+    """Samples without a margin at the published m, and why."""
+    reason = pa.array(margins_of(edges.nearest(PUBLISHED_M)).undefined_reason, pa.string())
+    table = pa.table({"sample_id": rows.column("sample_id"), "reason": reason})
+    return table.filter(pc.is_valid(table.column("reason")))
+
+
+def _undefined_message(undefined: pa.Table, n: int) -> str:
+    causes = []
+    for reason in undefined.column("reason").unique().to_pylist():
+        ids = undefined.filter(pc.equal(undefined.column("reason"), reason)).column("sample_id")
+        causes.append(f"{len(ids)} {reason} ({listed(ids.to_pylist())})")
+    return (
+        f"{len(undefined)} of {n} samples have no margin at m = {PUBLISHED_M}: {'; '.join(causes)}. "
+        "Narrow the benchmark to cells with enough samples in other groups, or keep them as NULL "
+        "with a reason: --on-undefined null"
+    )

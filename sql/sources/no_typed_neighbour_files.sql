@@ -1,0 +1,16 @@
+-- typed_neighbour_files of a warehouse in which nothing has been scored yet.
+SELECT
+    NULL::VARCHAR AS benchmark,
+    NULL::VARCHAR AS encoder,
+    NULL::VARCHAR AS subset,
+    NULL::VARCHAR AS sample_id,
+    NULL::VARCHAR AS label,
+    NULL::VARCHAR AS confounder,
+    NULL::VARCHAR AS group_id,
+    NULL::BOOLEAN AS usable,
+    NULL::INTEGER AS depth,
+    NULL::VARCHAR[] AS so_id,
+    NULL::DOUBLE[] AS so_distance,
+    NULL::VARCHAR[] AS os_id,
+    NULL::DOUBLE[] AS os_distance
+WHERE false;

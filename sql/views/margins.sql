@@ -1,0 +1,6 @@
+-- margins: the margin of every scored sample at m = 5, the published setting.
+--
+-- grain   one row per benchmark, encoder, subset and sample
+-- reads   margins_at(5), which says the rest
+CREATE OR REPLACE VIEW margins AS
+FROM margins_at(5);
