@@ -27,8 +27,8 @@ def margins(
 
     .. math:: c_i = (d^{OS}_i - d^{SO}_i) / (d^{OS}_i + d^{SO}_i)
 
-    where :math:`d` is the mean cosine distance to the ``m`` nearest neighbours of a type: SO has the
-    same label and another confounder, OS another label and the same confounder.
+    where :math:`d` is the mean cosine distance to the ``m`` nearest neighbours of a type: SO has
+    the same label and another confounder, OS another label and the same confounder.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ def build_scope(
     group: Any,
     sample_id: Any = None,
     *,
-    names: Names = Names(),  # noqa: B008 - frozen
+    names: Names = Names(),
     on_bad_vectors: OnBadVectors = "error",
 ) -> Scope:
     """Validate rows and encode them for the search.
@@ -97,28 +97,33 @@ def build_scope(
         _check_length(ids, n, names.sample_id, names)
         _check_ids(ids, names)
     shown = ids if ids is not None else pa.array(range(n))
-    codes = []
-    for values, column in (
-        (label, names.label),
-        (confounder, names.confounder),
-        (group, names.group),
-    ):
-        text = as_text(as_column(values), column)
-        _check_length(text, n, column, names)
-        _check_no_nulls(text, shown, column, names)
-        codes.append(pc.dictionary_encode(text).indices.to_numpy().astype(np.int32))
+    label_code, confounder_code, group_code = (
+        _codes(values, shown, column, names)
+        for values, column in (
+            (label, names.label),
+            (confounder, names.confounder),
+            (group, names.group),
+        )
+    )
     matrix, usable = with_direction(matrix)
     if on_bad_vectors == "error":
         _check_directions(usable, shown, names)
-    for code, column, what in zip(codes, (names.label, names.confounder), _TWO_NEEDED, strict=False):
-        _check_two(code[usable], column, what, names)
-    return Scope(matrix, *codes, rank=_rank(ids, n), usable=usable)
+    _check_two(label_code[usable], names.label, "label, so no sample has an OS neighbour", names)
+    _check_two(
+        confounder_code[usable],
+        names.confounder,
+        "confounder, so no sample has an SO neighbour",
+        names,
+    )
+    return Scope(matrix, label_code, confounder_code, group_code, _rank(ids, n), usable)
 
 
-_TWO_NEEDED = (
-    "every other sample is of the same label, so no sample has an OS neighbour",
-    "every other sample has the same confounder, so no sample has an SO neighbour",
-)
+def _codes(values: Any, shown: pa.Array, column: str, names: Names) -> NDArray[np.int32]:
+    text = as_text(as_column(values), column)
+    _check_length(text, len(shown), column, names)
+    _check_no_nulls(text, shown, column, names)
+    codes: NDArray[np.int32] = pc.dictionary_encode(text).indices.to_numpy().astype(np.int32)
+    return codes
 
 
 def _rank(ids: pa.Array | None, n: int) -> NDArray[np.int64]:
@@ -175,9 +180,9 @@ def _check_directions(usable: NDArray[np.bool_], shown: pa.Array, names: Names) 
         )
 
 
-def _check_two(code: NDArray[np.int32], column: str, reason: str, names: Names) -> None:
+def _check_two(code: NDArray[np.int32], column: str, lacking: str, names: Names) -> None:
     if len(code) and code.min() == code.max():
         raise CohortError(
-            f"{names.prefix}column {column!r} has only one value in {len(code)} rows: {reason}. "
-            "A margin needs at least two labels and two confounders"
+            f"{names.prefix}column {column!r} has one value in all {len(code)} rows: there is no "
+            f"other {lacking}. A margin needs at least two labels and two confounders"
         )

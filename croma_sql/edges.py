@@ -65,7 +65,7 @@ def margins_of(edges: Edges) -> Margins:
 def neighbour_lists(edges: Edges, ids: pa.Array) -> pa.StructArray:
     """Per row, the ids and distances of its typed neighbours, nearest first.
 
-    Fields ``so_id``, ``so_distance``, ``os_id``, ``os_distance``: lists as long as neighbours exist.
+    Lists ``so_id``, ``so_distance``, ``os_id``, ``os_distance``, as long as neighbours exist.
     """
     fields: dict[str, pa.Array] = {}
     for kind, name in ((SO, "so"), (OS, "os")):

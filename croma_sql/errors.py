@@ -9,7 +9,7 @@ class CromaSqlError(ValueError):
 
 
 class CohortError(CromaSqlError):
-    """Rows that cannot be scored together: missing cells, repeated ids, vectors without direction."""
+    """Rows that cannot be scored together: empty cells, repeated ids, bad vectors."""
 
 
 class SourceError(CromaSqlError):

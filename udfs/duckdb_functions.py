@@ -22,7 +22,9 @@ from croma_sql.udfs.search import typed_neighbours
 from croma_sql.vectors import OnBadVectors
 
 # What DuckDB prints as the missing function where a stored view is opened without `register`.
-KERNEL = "the croma_sql kernel (to add it, run in python: import croma_sql; croma_sql.register(con))"
+KERNEL = (
+    "the croma_sql kernel (to add it, run in python: import croma_sql; croma_sql.register(con))"
+)
 NEIGHBOURS = (
     "STRUCT(so_id VARCHAR[], so_distance DOUBLE[], os_id VARCHAR[], os_distance DOUBLE[],"
     " usable BOOLEAN)[]"
@@ -52,17 +54,19 @@ def register(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     --------
     >>> import duckdb
     >>> con = register(duckdb.connect())
-    >>> con.sql("SELECT f0(x), ltm(x, 0.5) FROM (VALUES (-1.0), (0.0), (1.0), (2.0)) t(x)").fetchone()
-    (0.5, -0.5)
+    >>> con.sql("SELECT f0(x), ltm(x, 0.5) FROM (VALUES (-1.0), (0.0), (1.0)) t(x)").fetchone()
+    (0.6666666666666666, -0.5)
     """
     with _registering:  # two cursors of one database may not create the same entry at once
         found = "SELECT count(*) FROM duckdb_functions() WHERE function_name = ?"
         if con.execute(found, [KERNEL]).fetchall() == [(0,)]:
             # No parameter types: they bind as ANY, so vectors of every dimension and precision do.
-            con.create_function(
+            con.create_function(  # type: ignore[call-overload] # its types forget Arrow functions
                 KERNEL, _search_scopes, None, NEIGHBOURS, type="arrow", null_handling="special"
             )
-        writable = "SELECT NOT readonly FROM duckdb_databases() WHERE database_name = current_database()"
+        writable = (
+            "SELECT NOT readonly FROM duckdb_databases() WHERE database_name = current_database()"
+        )
         stored = con.execute(writable).fetchall() == [(True,)]
         for statement in macro_statements():
             con.execute(statement if stored else statement.replace(_STORED, _TEMPORARY, 1))
@@ -70,7 +74,7 @@ def register(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
 
 
 def macro_statements() -> Iterator[str]:
-    """Text of ``sql/macros/*.sql``, each one CREATE OR REPLACE MACRO, helpers before their users."""
+    """Text of ``sql/macros/*.sql``, each one CREATE OR REPLACE MACRO, helpers first."""
     order = {"croma_search.sql": 1, "croma_margins.sql": 2, "croma_neighbours.sql": 2}
     folder = files("croma_sql.sql") / "macros"
     for file in sorted(folder.iterdir(), key=lambda file: (order.get(file.name, 0), file.name)):
@@ -119,5 +123,8 @@ def _search_scope(
     scope = build_scope(*columns, names=names, on_bad_vectors=on_bad_vectors)
     edges = typed_neighbours(scope, checked_m(m), threads=threads)
     lists = neighbour_lists(edges, as_text(columns[-1], names.sample_id))
-    fields = {**dict(zip(lists.type.names, lists.flatten())), "usable": pa.array(edges.usable)}
+    fields = {
+        **dict(zip(lists.type.names, lists.flatten(), strict=True)),
+        "usable": pa.array(edges.usable),
+    }
     return pa.StructArray.from_arrays(list(fields.values()), names=list(fields))

@@ -1,9 +1,8 @@
 """The Polars door: the namespace ``.croma`` on expressions, eager, lazy and streaming."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Literal
 
-import numpy as np
 import polars as pl
 
 from croma_sql.arrays import checked_m, scope_ids
@@ -13,6 +12,7 @@ from croma_sql.errors import CohortError
 from croma_sql.udfs.search import Edges, typed_neighbours
 
 IntoExpr = pl.Expr | str
+KeepRows = Literal["error", "null"]
 
 
 @pl.api.register_expr_namespace("croma")
@@ -34,7 +34,7 @@ class CromaExpressions:
         *,
         m: int = 5,
         sample_id: IntoExpr | None = None,
-        on_bad_vectors: str = "error",
+        on_bad_vectors: KeepRows = "error",
     ) -> pl.Expr:
         """Margin of every row among the rows of its group; see `croma_sql.margins`.
 
@@ -57,7 +57,9 @@ class CromaExpressions:
         >>> import croma_sql
         >>> df = pl.DataFrame({
         ...     "embedding": [[1.0, 0.0], [0.8, 0.6], [0.0, 1.0], [0.6, 0.8]],
-        ...     "class": ["a", "a", "b", "b"], "centre": ["x", "y", "x", "y"], "slide": [1, 2, 3, 4],
+        ...     "class": ["a", "a", "b", "b"],
+        ...     "centre": ["x", "y", "x", "y"],
+        ...     "slide": [1, 2, 3, 4],
         ... })
         >>> margin = pl.col("embedding").croma.margin("class", "centre", "slide", m=1)
         >>> df.select(margin.round(6)).to_series().to_list()
@@ -68,7 +70,11 @@ class CromaExpressions:
             return pl.Series(margins_of(edges).margin, nan_to_null=True)
 
         return self._searched(
-            _columns(label, confounder, group, sample_id), m, on_bad_vectors, margin_of, pl.Float64()
+            _columns(label, confounder, group, sample_id),
+            m,
+            on_bad_vectors,
+            margin_of,
+            pl.Float64(),
         )
 
     def typed_neighbours(
@@ -79,7 +85,7 @@ class CromaExpressions:
         *,
         m: int = 20,
         sample_id: IntoExpr | None = None,
-        on_bad_vectors: str = "error",
+        on_bad_vectors: KeepRows = "error",
     ) -> pl.Expr:
         """Find the ``m`` nearest SO and OS neighbours of every row; parameters as in `margin`.
 
@@ -132,14 +138,14 @@ class CromaExpressions:
         self,
         columns: dict[str, pl.Expr],
         m: int,
-        on_bad_vectors: str,
+        on_bad_vectors: KeepRows,
         result: Callable[[Edges, pl.Series | None], pl.Series],
         return_dtype: pl.DataType,
     ) -> pl.Expr:
-        if on_bad_vectors == "drop":
+        if on_bad_vectors not in ("error", "null"):
             raise CohortError(
-                "on_bad_vectors is 'drop', but an expression keeps its rows; "
-                "use 'null' and filter, or 'error'"
+                f"on_bad_vectors is {on_bad_vectors!r}; an expression keeps its rows, so it can be "
+                "'error' or 'null'"
             )
         checked_m(m)
         names = Names(**{name: expr.meta.output_name() for name, expr in columns.items()})
@@ -148,7 +154,9 @@ class CromaExpressions:
             ids = rows.struct.field("sample_id") if "sample_id" in columns else None
             scope = build_scope(
                 rows.struct.field("embedding"),
-                *(rows.struct.field(name) for name in ("label", "confounder", "group")),
+                rows.struct.field("label"),
+                rows.struct.field("confounder"),
+                rows.struct.field("group"),
                 ids,
                 names=names,
                 on_bad_vectors=on_bad_vectors,

@@ -19,6 +19,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,9 +72,7 @@ class Edges:
 
     def nearest(self, m: int) -> "Edges":
         """Keep only the ``m`` nearest of each type."""
-        return replace(
-            self, neighbour=self.neighbour[:, :, :m], distance=self.distance[:, :, :m]
-        )
+        return replace(self, neighbour=self.neighbour[:, :, :m], distance=self.distance[:, :, :m])
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +215,8 @@ def _search(
     floor = np.full((2, n), -np.inf, np.float32)
     tiles = list(_tiles(layout.label, layout.confounder, block))
     total = sum(len(tile.rows) * len(tile.cols) for tile in tiles)
-    # Neighbouring tiles share rows and would wait for each other's lists; a fixed shuffle parts them.
-    np.random.default_rng(0).shuffle(tiles)  # type: ignore[arg-type]
+    # Neighbouring tiles share rows and would wait for each other's lists: a fixed shuffle.
+    np.random.default_rng(0).shuffle(tiles)
     locks = [[threading.Lock() for _ in range(n // block + 1)] for _ in (SO, OS)]
     scratch = threading.local()
 
@@ -242,14 +241,15 @@ def _search(
 
     for_each(offer, tiles, count)
     proven = np.empty((2, n), np.bool_)
-    for kind in (SO, OS):
-        for_each(
-            lambda rows, kind=kind: kernels.rerank(
-                layout.stored, layout.square, layout.order, layout.rank, score[kind], index[kind],
-                layout.slack, best[kind], who[kind], proven[kind], rows.start, rows.stop,
-            ),  # fmt: skip
-            _ranges(n),
-        )
+
+    def order_exactly(task: tuple[int, range]) -> None:
+        kind, rows = task
+        kernels.rerank(
+            layout.stored, layout.square, layout.order, layout.rank, score[kind], index[kind],
+            layout.slack, best[kind], who[kind], proven[kind], rows.start, rows.stop,
+        )  # fmt: skip
+
+    for_each(order_exactly, [(kind, rows) for kind in (SO, OS) for rows in _ranges(n)])
     return proven
 
 
@@ -259,8 +259,11 @@ def _product(
     """r_rows . r_cols, in this thread's own block of memory."""
     if not hasattr(scratch, "product"):
         scratch.product = np.empty(block * block, np.float32)
-    out = scratch.product[: len(rows) * len(cols)].reshape(len(rows), len(cols))
-    return np.matmul(_take(residual, rows), _take(residual, cols).T, out=out)
+    out: NDArray[np.float32] = scratch.product[: len(rows) * len(cols)].reshape(
+        len(rows), len(cols)
+    )
+    np.matmul(_take(residual, rows), _take(residual, cols).T, out=out)
+    return out
 
 
 def _take(residual: NDArray[np.float32], positions: Int) -> NDArray[np.float32]:
@@ -278,13 +281,18 @@ def _tiles(label: Codes, confounder: Codes, block: int) -> Iterator[_Tile]:
     cells still make few and large products.
     """
     n = len(label)
-    first = np.flatnonzero((np.diff(label, prepend=-1) != 0) | (np.diff(confounder, prepend=-1) != 0))
+    first = np.flatnonzero(
+        (np.diff(label, prepend=-1) != 0) | (np.diff(confounder, prepend=-1) != 0)
+    )
     bounds = np.append(first, n)
-    for cell, (start, stop) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+    for cell, (start, stop) in enumerate(pairwise(bounds)):
         later = first[cell + 1 :]
         same_label = label[later] == label[start]
         same_confounder = confounder[later] == confounder[start]
-        for kind, partners in ((SO, same_label & ~same_confounder), (OS, ~same_label & same_confounder)):
+        for kind, partners in (
+            (SO, same_label & ~same_confounder),
+            (OS, ~same_label & same_confounder),
+        ):
             chosen = cell + 1 + np.flatnonzero(partners)
             if not len(chosen):
                 continue
@@ -328,7 +336,9 @@ def _search_again(
         for_each(search, _pieces(left, min(block, ROWS_PER_TASK)))
 
 
-def _in_scope_order(scope: Scope, order: Int, best: Float, who: Codes, searched_again: int) -> Edges:
+def _in_scope_order(
+    scope: Scope, order: Int, best: Float, who: Codes, searched_again: int
+) -> Edges:
     n, m = len(scope.label), best.shape[2]
     neighbour = np.full((2, n, m), -1, np.int64)
     distance = np.full((2, n, m), np.nan)

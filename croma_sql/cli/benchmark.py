@@ -24,7 +24,11 @@ def benchmark(
     rows = added.rows
     counts = ", ".join(
         f"{rows.column(column).unique().length()} {what}"
-        for column, what in (("label", "labels"), ("confounder", "confounders"), ("group_id", "groups"))
+        for column, what in (
+            ("label", "labels"),
+            ("confounder", "confounders"),
+            ("group_id", "groups"),
+        )
     )
     typer.echo(f"benchmark {name!r}: {len(rows)} rows, {counts}")
 

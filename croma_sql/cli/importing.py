@@ -57,7 +57,9 @@ def embeddings(
     embedding: Annotated[str, typer.Option(help="Name of the vector column.")] = "embedding",
     on_bad_vectors: Annotated[
         OnBadVectors,
-        typer.Option(help="Vectors with NaN or inf, or all zero: refuse, leave out, or keep as NULL."),
+        typer.Option(
+            help="Vectors with NaN or inf, or all zero: refuse, leave out, or keep as NULL."
+        ),
     ] = OnBadVectors.error,
 ) -> None:
     """Import vectors from .npy, Parquet or Arrow, in the precision they have."""
@@ -76,8 +78,8 @@ def embeddings(
         )
     bad = f", {imported.bad} bad ones {_BAD[on_bad_vectors]}" if imported.bad else ""
     typer.echo(
-        f"{imported.n} vectors of {imported.d} × {imported.dtype} as encoder {encoder!r}, dataset "
-        f"{dataset!r} of {to}{bad}"
+        f"{imported.n} vectors of {imported.d} {imported.dtype} values as encoder {encoder!r}, "
+        f"dataset {dataset!r} of {to}{bad}"
     )
 
 

@@ -116,8 +116,8 @@ def _encode(frame: pl.DataFrame, form: Format, file: Any) -> None:
         nested = [name for name, dtype in frame.schema.items() if dtype.is_nested()]
         if nested:
             raise CromaSqlError(
-                f"CSV has no lists, which column {nested[0]!r} holds; use --format json or parquet, "
-                "or unnest it in the query"
+                f"CSV has no lists, which column {nested[0]!r} holds; use --format json or "
+                "parquet, or unnest it in the query"
             )
         frame.write_csv(file)
 

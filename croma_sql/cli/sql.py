@@ -17,7 +17,7 @@ def sql(
     form: Annotated[Format, typer.Option("--format")] = Format.table,
     output: Annotated[Path | None, typer.Option(help="A file instead of stdout.")] = None,
 ) -> None:
-    """Run SQL over the views of a warehouse: margins, encoder_summary, typed_neighbours, …"""
+    """Run SQL over the views of a warehouse: margins, encoder_summary, typed_neighbours."""
     with connect(warehouse) as con:
         try:
             relation = con.sql(query)

@@ -18,9 +18,7 @@ ABOUT = (
 )
 
 
-def build(
-    folder: str | Path, on_progress: Callable[[str, str, float], None] | None = None
-) -> None:
+def build(folder: str | Path, on_progress: Callable[[str, str, float], None] | None = None) -> None:
     """Build the demo warehouse and score it; what is there already and unchanged is kept.
 
     Raises

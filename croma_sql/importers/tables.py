@@ -25,8 +25,8 @@ def read_table(source: Any) -> pa.Table:
 
     Parameters
     ----------
-    source : path to .csv, .tsv, .parquet, .arrow or .feather; or any frame that speaks Arrow (Polars,
-        pandas, pyarrow, a DuckDB relation)
+    source : path to .csv, .tsv, .parquet, .arrow or .feather, or any frame that speaks Arrow
+        (Polars, pandas, pyarrow, a DuckDB relation)
 
     Returns
     -------
@@ -114,6 +114,6 @@ def _is_vector(arrow_type: pa.DataType) -> bool:
         or pa.types.is_list(arrow_type)
         or pa.types.is_large_list(arrow_type)
     )
-    return is_list and (
+    return bool(is_list) and bool(
         pa.types.is_floating(arrow_type.value_type) or pa.types.is_integer(arrow_type.value_type)
     )

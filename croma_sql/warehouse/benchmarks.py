@@ -76,8 +76,7 @@ def read_benchmark(root: Path, name: str) -> Benchmark:
     path = layout.benchmarks_files(root).get(name)
     if path is None:
         raise BenchmarkError(
-            f"{root} has no benchmark {name!r}; it has {_known(root)}. "
-            "Add it: croma-sql benchmark"
+            f"{root} has no benchmark {name!r}; it has {_known(root)}. Add it: croma-sql benchmark"
         )
     return run_benchmark(root, name, path.read_text(encoding="utf-8"))
 
@@ -99,7 +98,9 @@ def _check_is_select(con: duckdb.DuckDBPyConnection, name: str, select: str) -> 
     answer = con.execute("SELECT json_serialize_sql($sql)", {"sql": select}).fetchall()[0][0]
     parsed = json.loads(answer)
     if parsed["error"]:
-        raise BenchmarkError(f"benchmark {name!r} is not a SELECT: {parsed['error_message']}. {SHAPE}")
+        raise BenchmarkError(
+            f"benchmark {name!r} is not a SELECT: {parsed['error_message']}. {SHAPE}"
+        )
     found = len(parsed["statements"])
     if found != 1:
         raise BenchmarkError(f"benchmark {name!r} has {found} statements; expected one. {SHAPE}")

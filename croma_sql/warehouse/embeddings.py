@@ -16,24 +16,23 @@ from croma_sql.cohort import as_column, as_text
 from croma_sql.errors import SourceError, WarehouseError, listed
 from croma_sql.importers.tables import unreadable
 from croma_sql.importers.vectors import BATCH_ROWS, VectorSource, read_vectors
+from croma_sql.vectors import Matrix, OnBadVectors, as_matrix, with_direction
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.publish import metadata, publishing, read_metadata
 from croma_sql.warehouse.samples import (
     check_against_warehouse,
     check_ids,
-    read_ids,
     sample_ids,
     samples_table,
     write_samples,
 )
-from croma_sql.vectors import Matrix, OnBadVectors, as_matrix, with_direction
 
 PRECISIONS = {"halffloat": np.float16, "float": np.float32, "double": np.float64}
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import wrote: vectors, their dimension and dtype, and the bad ones left out or NULL."""
+    """What an import wrote; ``bad`` counts vectors left out or written as NULL."""
 
     n: int
     d: int
@@ -154,8 +153,8 @@ def read_batches(path: Path) -> Iterator[tuple[pa.Array, Matrix]]:
                 if unexplained.any():
                     bad = ids.filter(pa.array(unexplained)).to_pylist()
                     raise WarehouseError(
-                        f"{path}: {len(bad)} vectors hold NaN or inf or are all zero: {listed(bad)}. "
-                        "Import them again with --on-bad-vectors drop or null"
+                        f"{path}: {len(bad)} vectors hold NaN or inf or are all zero: "
+                        f"{listed(bad)}. Import them again with --on-bad-vectors drop or null"
                     )
                 yield ids, matrix
     except (OSError, pa.ArrowException) as error:
@@ -172,8 +171,8 @@ def _ids_of(vectors: VectorSource, ids: Any, manifest: pa.Array | None, column: 
         found = manifest
     else:
         raise SourceError(
-            f"{vectors.name} holds vectors without ids. Give the manifest whose rows are in the same "
-            "order with --samples FILE (Python: samples= or ids=)"
+            f"{vectors.name} holds vectors without ids. Give the manifest whose rows are in the "
+            "same order with --samples FILE (Python: samples= or ids=)"
         )
     if len(found) != vectors.n:
         raise SourceError(
@@ -188,15 +187,15 @@ def _check_match(found: pa.Array, known: pa.Array, name: str, dataset: str) -> N
     strangers = found.filter(pc.invert(pc.is_in(found, known)))
     if len(strangers):
         raise SourceError(
-            f"{name}: {len(strangers)} of {len(found)} vectors have no sample in dataset {dataset!r}: "
-            f"{listed(strangers.to_pylist())}. Add the samples, or remove the vectors"
+            f"{name}: {len(strangers)} of {len(found)} vectors have no sample in dataset "
+            f"{dataset!r}: {listed(strangers.to_pylist())}. Add the samples, or remove the vectors"
         )
     missing = known.filter(pc.invert(pc.is_in(known, found)))
     if len(missing):
         raise SourceError(
-            f"{name}: {len(missing)} of {len(known)} samples of dataset {dataset!r} have no vector: "
-            f"{listed(missing.to_pylist())}. Every sample needs one; import other samples as another "
-            "dataset"
+            f"{name}: {len(missing)} of {len(known)} samples of dataset {dataset!r} have no "
+            f"vector: {listed(missing.to_pylist())}. Every sample needs one; import other samples "
+            "as another dataset"
         )
 
 
@@ -221,8 +220,8 @@ def _write(
     d, dtype = first.shape[1], first.dtype
     if expected is not None and expected[0] != d:
         raise SourceError(
-            f"{vectors.name} has vectors of {d} dimensions, but the same encoder has {expected[0]} in "
-            f"dataset {expected[1]!r}; give other vectors another encoder name"
+            f"{vectors.name} has vectors of {d} dimensions, but the same encoder has {expected[0]} "
+            f"in dataset {expected[1]!r}; give other vectors another encoder name"
         )
     kind = pa.list_(pa.from_numpy_dtype(dtype), d)
     schema = pa.schema({"sample_id": pa.string(), "embedding": kind})
@@ -242,13 +241,15 @@ def _write(
             bad += some_ids.filter(pa.array(~usable)).to_pylist()
             if bad and on_bad_vectors == "error":
                 raise SourceError(
-                    f"{vectors.name}: {len(bad)} of the first {done + len(matrix)} vectors are NULL, "
-                    f"hold NaN or inf, or are all zero: {listed(bad)}. Leave their samples out for "
-                    "this encoder with --on-bad-vectors drop, or keep them with a NULL margin: "
-                    "--on-bad-vectors null"
+                    f"{vectors.name}: {len(bad)} of the first {done + len(matrix)} vectors are "
+                    f"NULL, hold NaN or inf, or are all zero: {listed(bad)}. Leave their samples "
+                    "out for this encoder with --on-bad-vectors drop, or keep them with a NULL "
+                    "margin: --on-bad-vectors null"
                 )
             table = pa.table([some_ids, _column(matrix, kind, ~usable)], schema=schema)
-            writer.write_table(table.filter(pa.array(usable)) if on_bad_vectors == "drop" else table)
+            writer.write_table(
+                table.filter(pa.array(usable)) if on_bad_vectors == "drop" else table
+            )
             done += len(matrix)
             if on_progress is not None:
                 on_progress(done / vectors.n)
@@ -259,5 +260,7 @@ def _write(
 
 def _column(matrix: Matrix, kind: pa.DataType, null: NDArray[np.bool_]) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(
-        pa.array(matrix.astype(PRECISIONS[str(kind.value_type)], copy=False).reshape(-1)), type=kind, mask=pa.array(null)
+        pa.array(matrix.astype(PRECISIONS[str(kind.value_type)], copy=False).reshape(-1)),
+        type=kind,
+        mask=pa.array(null),
     )

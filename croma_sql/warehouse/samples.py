@@ -81,8 +81,8 @@ def check_against_warehouse(root: Path, table: pa.Table, dataset: str) -> None:
             if len(lost):
                 raise WarehouseError(
                     f"{len(lost)} vectors of encoder {file.encoder!r} would lose their sample in "
-                    f"dataset {dataset!r}: {listed(lost.to_pylist())}. Delete {file.path} first, or "
-                    "keep these samples"
+                    f"dataset {dataset!r}: {listed(lost.to_pylist())}. Delete {file.path} first, "
+                    "or keep these samples"
                 )
 
 
@@ -99,7 +99,9 @@ def sample_ids(root: Path, dataset: str) -> pa.Array:
 def read_ids(path: Path) -> pa.Array:
     """Read the column ``sample_id`` of a warehouse file."""
     try:
-        return pq.read_table(path, columns=["sample_id"], partitioning=None).column(0).combine_chunks()
+        return (
+            pq.read_table(path, columns=["sample_id"], partitioning=None).column(0).combine_chunks()
+        )
     except (OSError, pa.ArrowException) as error:
         raise unreadable(path, error) from error
 
@@ -119,8 +121,8 @@ def check_ids(ids: pa.Array, name: str, column: str) -> None:
     repeated = counts.filter(pc.greater(counts.field("counts"), 1)).field("values").to_pylist()
     if repeated:
         raise SourceError(
-            f"{name}: column {column!r} is not unique: {len(repeated)} id(s) stand in more than one "
-            f"row: {listed(repeated)}. Give every sample its own id (for tiles, slide and tile "
+            f"{name}: column {column!r} is not unique: {len(repeated)} id(s) stand in more than "
+            f"one row: {listed(repeated)}. Give every sample its own id (for tiles, slide and tile "
             "together)"
         )
 
@@ -136,8 +138,8 @@ def _check_names(columns: list[str], name: str) -> None:
     twice = [column for column in columns if counts[column.lower()] > 1]
     if twice:
         raise SourceError(
-            f"{name}: columns {listed(twice)} have one name in SQL (capitals do not count, and the id "
-            "column becomes 'sample_id'); rename one of them"
+            f"{name}: columns {listed(twice)} have one name in SQL (capitals do not count, and the "
+            "id column becomes 'sample_id'); rename one of them"
         )
     reserved = [column for column in columns if column.lower() in RESERVED]
     if reserved:

@@ -1,12 +1,12 @@
 """The search over a benchmark and an encoder, kept as Parquet and done once.
 
-A file is up to date when its fingerprint is that of the vectors, the benchmark's rows, the depth and
-the version now. It is written whole or not at all, so an interrupted run goes on where it stopped.
+A file is up to date when its fingerprint is that of the vectors, the benchmark's rows, the depth
+and the version now. It is written whole or not at all: an interrupted run goes on where it stopped.
 """
 
 import hashlib
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -20,12 +20,12 @@ from croma_sql.cohort import Names, build_scope
 from croma_sql.edges import margins_of, neighbour_lists
 from croma_sql.errors import CromaSqlError, ScoringError, listed
 from croma_sql.udfs.search import Edges, typed_neighbours
+from croma_sql.vectors import Matrix
 from croma_sql.version import __version__
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks import Benchmark, read_benchmark
 from croma_sql.warehouse.embeddings import read_batches, read_shape
 from croma_sql.warehouse.publish import read_metadata, write_table
-from croma_sql.vectors import Matrix
 from croma_sql.warehouse.samples import read_ids
 
 PUBLISHED_M = 5  # of the view margins
@@ -234,9 +234,11 @@ def _score(
     tables, undefined, searched_again = [], [], 0
     scopes = _scopes(work.rows)
     for done, rows in enumerate(scopes):
-        edges = _search(
-            work, rows, vectors, m, threads, lambda share, d=done: report((d + share) / len(scopes))
-        )
+
+        def report_scope(share: float, done: int = done) -> None:
+            report((done + share) / len(scopes))
+
+        edges = _search(rows, vectors, m, threads, report_scope)
         tables.append(_table(rows, edges, m))
         undefined.append(_undefined(rows, edges))
         searched_again += edges.searched_again
@@ -251,16 +253,16 @@ def _score(
         "n_undefined": len(reasons),
     }
     write_table(path, pa.concat_tables(tables).combine_chunks(), about)
-    return Scored(
-        work.benchmark, work.encoder, "scored", n, len(reasons), left_out, searched_again
-    )
+    return Scored(work.benchmark, work.encoder, "scored", n, len(reasons), left_out, searched_again)
 
 
 def _load(work: _Work) -> _Vectors:
     """Read the vectors of the rows that take part, once each, into one matrix."""
     shapes = [read_shape(path) for path in work.files]
     if len({shape.d for shape in shapes}) > 1:
-        found = ", ".join(f"{shape.d} in {path}" for shape, path in zip(shapes, work.files, strict=True))
+        found = ", ".join(
+            f"{shape.d} in {path}" for shape, path in zip(shapes, work.files, strict=True)
+        )
         raise ScoringError(f"vectors differ in dimension: {found}. One encoder has one dimension")
     ids = work.rows.column("sample_id").unique()
     dtype = np.result_type(*(np.dtype(shape.dtype) for shape in shapes))
@@ -285,7 +287,6 @@ def _scopes(rows: pa.Table) -> list[pa.Table]:
 
 
 def _search(
-    work: _Work,
     rows: pa.Table,
     vectors: _Vectors,
     m: int,
@@ -313,7 +314,7 @@ def _table(rows: pa.Table, edges: Edges, depth: int) -> pa.Table:
 
 
 def _undefined(rows: pa.Table, edges: Edges) -> pa.Table:
-    """Samples without a margin at the published m, and why."""
+    """Find the samples without a margin at the published m, and why."""
     reason = pa.array(margins_of(edges.nearest(PUBLISHED_M)).undefined_reason, pa.string())
     table = pa.table({"sample_id": rows.column("sample_id"), "reason": reason})
     return table.filter(pc.is_valid(table.column("reason")))
@@ -325,7 +326,7 @@ def _undefined_message(undefined: pa.Table, n: int) -> str:
         ids = undefined.filter(pc.equal(undefined.column("reason"), reason)).column("sample_id")
         causes.append(f"{len(ids)} {reason} ({listed(ids.to_pylist())})")
     return (
-        f"{len(undefined)} of {n} samples have no margin at m = {PUBLISHED_M}: {'; '.join(causes)}. "
-        "Narrow the benchmark to cells with enough samples in other groups, or keep them as NULL "
+        f"{len(undefined)} of {n} samples have no margin at m = {PUBLISHED_M}: {'; '.join(causes)}"
+        ". Narrow the benchmark to cells with enough samples in other groups, or keep them as NULL "
         "with a reason: --on-undefined null"
     )
