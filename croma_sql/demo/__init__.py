@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from importlib.resources import as_file, files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from croma_sql.warehouse.benchmarks import add_benchmark
@@ -9,13 +10,14 @@ from croma_sql.warehouse.embeddings import import_embeddings
 from croma_sql.warehouse.scores import score
 
 DATASET = "ihc_photograph"
-BENCHMARK = "dab_across_scanners"
 ENCODERS = ("efficientnet_lite0", "efficientnet_lite2", "rgb_histogram")
-ABOUT = (
-    "256 places of one immunohistochemistry photograph (real tissue, scikit-image), each seen by "
-    "three SIMULATED scanners. Label: DAB stain high or low. Confounder: scanner. Group: place. "
-    "A margin above 0 says the stain is nearer than the scanner."
-)
+ABOUT = """\
+256 places of one immunohistochemistry photograph (real tissue, from scikit-image), each seen by
+three SIMULATED scanners, embedded by two ImageNet networks and by a colour histogram.
+Biology: DAB stain high or low, or nuclei many or few. Confounder: the scanner. Group: the place.
+Above 0 the biology is nearer than the scanner; F(0) is the fraction at or below 0, LTM10 the mean
+of the worst tenth.
+"""
 
 
 def build(folder: str | Path, on_progress: Callable[[str, str, float], None] | None = None) -> None:
@@ -35,17 +37,19 @@ def build(folder: str | Path, on_progress: Callable[[str, str, float], None] | N
                 dataset=DATASET,
                 samples=data / "samples.parquet",
             )
-    add_benchmark(folder, BENCHMARK, _text("benchmark.sql"))
-    score(folder, benchmark=BENCHMARK, on_progress=on_progress)
+    for file in _statements("benchmarks"):
+        name = file.name.removesuffix(".sql")
+        add_benchmark(folder, name, file.read_text(encoding="utf-8"))
+        score(folder, benchmark=name, on_progress=on_progress)
 
 
 def queries() -> Iterator[tuple[str, str]]:
-    """Title and text of the queries the demo asks, ``sql/demo/[0-9]*.sql``."""
-    folder = files("croma_sql.sql") / "demo"
-    for name in sorted(file.name for file in folder.iterdir() if file.name[0].isdigit()):
-        text = _text(name)
+    """Title and text of what the demo asks, from ``sql/demo/queries``."""
+    for file in _statements("queries"):
+        text = file.read_text(encoding="utf-8")
         yield text.partition("\n")[0].removeprefix("-- "), text
 
 
-def _text(name: str) -> str:
-    return (files("croma_sql.sql") / "demo" / name).read_text(encoding="utf-8")
+def _statements(folder: str) -> list[Traversable]:
+    found = (files("croma_sql.sql") / "demo" / folder).iterdir()
+    return sorted(found, key=lambda file: file.name)

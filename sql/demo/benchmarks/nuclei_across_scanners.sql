@@ -1,7 +1,7 @@
--- The demo's benchmark: does the stain or the scanner decide who is near?
+-- Does the number of nuclei or the scanner decide which tile is near?
 SELECT
     sample_id,
-    dab AS label,
+    nuclei AS label,
     scanner AS confounder,
     place AS group_id
 FROM samples

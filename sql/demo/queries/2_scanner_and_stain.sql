@@ -1,4 +1,4 @@
--- On which scanner and class is it fragile?
+-- On which scanner and class does each encoder confuse DAB with the scanner?
 SELECT
     encoder,
     scanner,

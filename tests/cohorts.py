@@ -1,0 +1,117 @@
+"""Cohorts for tests: what a real one looks like, and every way in which one can be awkward."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+
+@dataclass(frozen=True)
+class Cohort:
+    vectors: np.ndarray
+    label: np.ndarray
+    confounder: np.ndarray
+    group: np.ndarray
+    ids: np.ndarray
+
+    def rows(self, order):
+        return Cohort(*(column[order] for column in self.columns()))
+
+    def columns(self):
+        return self.vectors, self.label, self.confounder, self.group, self.ids
+
+    def frame(self):
+        return pl.DataFrame(
+            {
+                "sample_id": self.ids,
+                "embedding": pl.Series(
+                    self.vectors, dtype=pl.Array(_polars_type(self.vectors), self.vectors.shape[1])
+                ),
+                "label": self.label,
+                "confounder": self.confounder,
+                "group_id": self.group,
+            }
+        )
+
+    def arguments(self):
+        return {
+            "embeddings": self.vectors,
+            "label": self.label,
+            "confounder": self.confounder,
+            "group": self.group,
+            "sample_id": self.ids,
+        }
+
+
+def random_cohort(
+    seed, n=200, d=16, labels=2, confounders=2, groups=20, dtype=np.float64, effect=1.0
+):
+    """Vectors with a label and a confounder direction; a group lies in one confounder."""
+    rng = np.random.default_rng(seed)
+    label, group = rng.integers(labels, size=n), rng.integers(groups, size=n)
+    confounder = group % confounders
+    vectors = rng.standard_normal((n, d)) + rng.standard_normal(d)
+    vectors += effect * rng.standard_normal((labels, d))[label]
+    vectors += effect * rng.standard_normal((confounders, d))[confounder]
+    ids = np.array([f"s{i:05d}" for i in rng.permutation(n)])
+    named = (
+        np.char.add(prefix, code.astype(str))
+        for prefix, code in (("class", label), ("centre", confounder), ("slide", group))
+    )
+    return Cohort(vectors.astype(dtype), *named, ids)
+
+
+def _one_sample_groups(seed):
+    cohort = random_cohort(seed, n=150, groups=150)
+    return replace(cohort, group=cohort.ids)
+
+
+def _unbalanced_cells(seed):
+    cohort = random_cohort(seed, n=400, groups=40)
+    rng = np.random.default_rng(seed)
+    rare = (cohort.label == "class1") & (cohort.confounder == "centre1")
+    return cohort.rows(np.flatnonzero(~rare | (rng.random(400) < 0.3)))
+
+
+def _duplicates(seed):
+    """Integer vectors, so that distances are exact and ties are ties; few distinct ones."""
+    cohort = random_cohort(seed, n=240, groups=24)
+    rng = np.random.default_rng(seed)
+    return replace(cohort, vectors=rng.integers(-2, 3, (240, 3)) * 1.0 + [5.0, 0.0, 0.0])
+
+
+def _near_collapsed(seed):
+    """One direction, with distances around 1e-4."""
+    cohort = random_cohort(seed, n=200, d=64)
+    return replace(cohort, vectors=10.0 + 0.1 * cohort.vectors)
+
+
+def _outlier(seed):
+    """One vector far from all the others loosens every error bound."""
+    cohort = _near_collapsed(seed)
+    vectors = cohort.vectors.copy()
+    vectors[0] *= -1
+    return replace(cohort, vectors=vectors)
+
+
+AWKWARD = {
+    "two by two": random_cohort,
+    "many labels": lambda seed: random_cohort(seed, 600, labels=12, confounders=7, groups=60),
+    "one-sample groups": _one_sample_groups,
+    "unbalanced cells": _unbalanced_cells,
+    "duplicates": _duplicates,
+    "near-collapsed": _near_collapsed,
+    "outlier": _outlier,
+    "wide": lambda seed: random_cohort(seed, n=120, d=4608, groups=12),
+    "float16": lambda seed: random_cohort(seed, dtype=np.float16),
+    "float32": lambda seed: random_cohort(seed, dtype=np.float32),
+    "tiny": lambda seed: replace(
+        random_cohort(seed),
+        vectors=random_cohort(seed).vectors.astype(np.float32) * np.float32(1e-30),
+    ),
+    "huge": lambda seed: replace(random_cohort(seed), vectors=random_cohort(seed).vectors * 1e200),
+}
+
+
+def _polars_type(vectors):
+    return {"float16": pl.Float16, "float32": pl.Float32, "float64": pl.Float64}[vectors.dtype.name]

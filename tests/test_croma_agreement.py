@@ -1,0 +1,66 @@
+"""Per-sample agreement with the reference package, `croma` 1.0.1."""
+
+import duckdb
+import numpy as np
+import numpy.testing as npt
+import pandas as pd
+import pytest
+from cohorts import AWKWARD, random_cohort
+from croma.metrics.croma import CrossConfounderRobustnessMargin
+
+import croma_sql
+
+
+def reference(cohort, m):
+    """`croma` on float64, since it works in the precision it is given.
+
+    It divides by |z| + 1e-12, so it is given vectors of unit length."""
+    vectors = cohort.vectors.astype(np.float64)
+    vectors /= np.abs(vectors).max(axis=1, keepdims=True)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    manifest = pd.DataFrame(
+        {
+            "sample_id": cohort.ids,
+            "image_path": cohort.ids,
+            "label": cohort.label,
+            "centre": cohort.confounder,
+            "group_id": cohort.group,
+        }
+    )
+    return CrossConfounderRobustnessMargin.compute(
+        vectors, manifest, confounder_column="centre", m=m
+    )
+
+
+def ours(cohort, m):
+    return croma_sql.margins(**cohort.arguments(), m=m)["margin"].to_numpy()
+
+
+@pytest.mark.parametrize("m", [1, 5])
+@pytest.mark.parametrize("name", sorted(set(AWKWARD) - {"duplicates"}))
+def test_margins_agree(name, m):
+    cohort = AWKWARD[name](5)
+    npt.assert_allclose(
+        ours(cohort, m), reference(cohort, m).sample_values_aligned, atol=1e-9, rtol=0
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_margins_agree_on_duplicates(seed):
+    """`croma` may find 2e-16 where vectors are equal; m = 20 keeps every mean well above that."""
+    cohort = AWKWARD["duplicates"](seed)
+    npt.assert_allclose(
+        ours(cohort, 20), reference(cohort, 20).sample_values_aligned, atol=1e-9, rtol=0
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_summaries_agree(seed):
+    cohort = random_cohort(seed, n=301, effect=0.3)
+    expected = reference(cohort, 5)
+    con = croma_sql.register(duckdb.connect())
+    con.register("tiles", cohort.frame())
+    found = con.execute(
+        "SELECT median(margin), f0(margin), ltm(margin, 0.10) FROM croma_margins('tiles')"
+    ).fetchall()[0]
+    npt.assert_allclose(found, [expected.value, expected.f0, expected.ltm_alpha], atol=1e-12)
