@@ -25,12 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from croma_sql.udfs import kernels
-from croma_sql.udfs.threads import available_cores, cores
+from croma_sql.udfs.threads import ForEach, available_cores, cores
 
 SO, OS = 0, 1
 BLOCK = 2048
 ROWS_PER_TASK = 512
 CENTRE_ROWS = 4096
+WORTH_SPREADING = 1 << 26  # multiplications below which a pool costs more than it saves
 
 Int = NDArray[np.int64]
 Codes = NDArray[np.int32]
@@ -134,7 +135,8 @@ def typed_neighbours(
     >>> typed_neighbours(scope, 1).distance[SO, :, 0].round(2).tolist()
     [0.2, 0.2, 0.2, 0.2]
     """
-    with cores(threads or available_cores()) as for_each:
+    small = len(scope.label) ** 2 * scope.vectors.shape[1] < WORTH_SPREADING
+    with cores(1 if small else threads or available_cores()) as for_each:
         layout = _lay_out(scope, for_each)
         best = np.full((2, len(layout.order), m), np.inf)
         who = np.full((2, len(layout.order), m), -1, np.int32)
@@ -147,7 +149,7 @@ def typed_neighbours(
     return _in_scope_order(scope, layout.order, best, who, searched_again)
 
 
-def _lay_out(scope: Scope, for_each: Callable[..., None]) -> _Layout:
+def _lay_out(scope: Scope, for_each: ForEach) -> _Layout:
     vectors = scope.vectors
     stored = vectors.view(np.uint16) if vectors.dtype == np.float16 else vectors
     order = np.lexsort((scope.rank, scope.confounder, scope.label))
@@ -204,7 +206,7 @@ def _search(
     layout: _Layout,
     best: Float,
     who: Codes,
-    for_each: Callable[..., None],
+    for_each: ForEach,
     on_progress: Callable[[float], None] | None,
     block: int,
 ) -> NDArray[np.bool_]:
@@ -317,7 +319,7 @@ def _search_again(
     left: Int,
     best: Float,
     who: Codes,
-    for_each: Callable[..., None],
+    for_each: ForEach,
     block: int,
 ) -> None:
     """Search the rows ``left`` over every position, measuring exactly whatever could matter."""

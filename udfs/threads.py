@@ -8,15 +8,16 @@ nothing behind that a forked child could inherit broken.
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from functools import cache
-from typing import TypeVar
+from functools import cache, partial
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
+ForEach = Callable[..., Any]
 _cores = threading.Lock()
 
 
@@ -42,33 +43,45 @@ def available_cores() -> int:
 
 
 @contextmanager
-def cores(threads: int) -> Iterator[Callable[..., None]]:
+def cores(threads: int) -> Iterator[ForEach]:
     """Hold the cores; yields ``for_each(work, items, on_done=None)``.
 
     ``for_each`` runs ``work(item)`` for every item on up to ``threads`` threads and calls
     ``on_done(item)`` in the calling thread as items finish. The first exception, or Ctrl-C, stops
     the rest: what has begun ends (an item takes about a tenth of a second), nothing else starts.
     """
-    with (
-        _cores,
-        _blas().limit(limits=1, user_api="blas"),
-        ThreadPoolExecutor(threads, thread_name_prefix="croma") as pool,
-    ):
+    with _cores, _blas().limit(limits=1, user_api="blas"):
+        if threads == 1:
+            yield _one_by_one
+        else:
+            with ThreadPoolExecutor(threads, thread_name_prefix="croma") as pool:
+                yield partial(_spread, pool)
 
-        def for_each(
-            work: Callable[[Item], None],
-            items: Iterable[Item],
-            on_done: Callable[[Item], None] | None = None,
-        ) -> None:
-            pending = {pool.submit(work, item): item for item in items}
-            try:
-                for future in as_completed(pending):
-                    future.result()
-                    if on_done is not None:
-                        on_done(pending[future])
-            except BaseException:
-                for future in pending:
-                    future.cancel()
-                raise
 
-        yield for_each
+def _one_by_one(
+    work: Callable[[Item], None],
+    items: Sequence[Item],
+    on_done: Callable[[Item], None] | None = None,
+) -> None:
+    for item in items:
+        work(item)
+        if on_done is not None:
+            on_done(item)
+
+
+def _spread(
+    pool: ThreadPoolExecutor,
+    work: Callable[[Item], None],
+    items: Sequence[Item],
+    on_done: Callable[[Item], None] | None = None,
+) -> None:
+    pending = {pool.submit(work, item): item for item in items}
+    try:
+        for future in as_completed(pending):
+            future.result()
+            if on_done is not None:
+                on_done(pending[future])
+    except BaseException:
+        for future in pending:
+            future.cancel()
+        raise
