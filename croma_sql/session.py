@@ -5,6 +5,7 @@ from pathlib import Path
 
 import duckdb
 
+from croma_sql.errors import WarehouseError
 from croma_sql.udfs.duckdb_functions import register
 from croma_sql.warehouse import layout
 
@@ -44,12 +45,17 @@ def connect(warehouse: str | Path) -> duckdb.DuckDBPyConnection:
 
 def add_source(con: duckdb.DuckDBPyConnection, name: str, paths: list[Path]) -> None:
     """Create the view ``sql/sources/<name>.sql`` over files; empty where there are none."""
-    if paths:
-        bound = {"files": [str(path) for path in paths]}
-        relation = con.sql(_text("sources", name), params=bound)
-    else:
-        relation = con.sql(_text("sources", f"no_{name}"))
-    relation.create_view(name)
+    bound = {"files": [str(path) for path in paths]}
+    try:
+        if paths:
+            con.sql(_text("sources", name), params=bound).create_view(name)
+        else:
+            con.sql(_text("sources", f"no_{name}")).create_view(name)
+    except duckdb.Error as error:
+        raise WarehouseError(
+            f"files of the warehouse cannot be read: {error}. croma-sql check names all that are "
+            "damaged"
+        ) from error
 
 
 def add_view(con: duckdb.DuckDBPyConnection, name: str) -> None:

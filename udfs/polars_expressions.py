@@ -148,7 +148,8 @@ class CromaExpressions:
                 "'error' or 'null'"
             )
         checked_m(m)
-        names = Names(**{name: expr.meta.output_name() for name, expr in columns.items()})
+        named = {"embedding": self._expr, **columns}
+        names = Names(**{name: _name(expr) or name for name, expr in named.items()})
 
         def search(rows: pl.Series) -> pl.Series:
             ids = rows.struct.field("sample_id") if "sample_id" in columns else None
@@ -167,8 +168,12 @@ class CromaExpressions:
         return (
             pl.struct(self._expr.alias("embedding"), *fields)
             .map_batches(search, return_dtype=return_dtype, is_elementwise=False)
-            .alias(self._expr.meta.output_name())
+            .alias(_name(self._expr) or "embedding")
         )
+
+
+def _name(expr: pl.Expr) -> str | None:
+    return expr.meta.output_name(raise_if_undetermined=False)
 
 
 def _columns(

@@ -105,7 +105,7 @@ def _number_type(cells: pl.Series) -> type[pl.Int64 | pl.Float64] | None:
 
 
 def _attributes(table: pa.Table) -> pa.Table:
-    return table.select([field.name for field in table.schema if not _is_vector(field.type)])
+    return table.select([i for i, field in enumerate(table.schema) if not _is_vector(field.type)])
 
 
 def _is_vector(arrow_type: pa.DataType) -> bool:

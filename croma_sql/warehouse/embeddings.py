@@ -94,10 +94,10 @@ def import_embeddings(
     WarehouseError
         See `croma_sql.warehouse.samples.import_samples`.
     """
-    root = layout.create_warehouse(warehouse)
-    path = layout.embeddings_path(root, encoder, dataset)
     vectors = read_vectors(source, sample_id=sample_id, embedding=embedding)
     table = None if samples is None else samples_table(samples, sample_id=sample_id)
+    root = layout.create_warehouse(warehouse)
+    path = layout.embeddings_path(root, encoder, dataset)
     if table is not None:
         check_against_warehouse(root, table, dataset)
         known = table.column("sample_id").combine_chunks()

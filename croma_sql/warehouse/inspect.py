@@ -114,7 +114,10 @@ def check(warehouse: str | Path, on_progress: Callable[[float], None] | None = N
         merely out of date are no fault: `info` tells.
     """
     root = layout.open_warehouse(warehouse)
-    steps = list(_checks(root))
+    try:
+        steps = list(_checks(root))
+    except WarehouseError as error:  # a link that leads outside: nothing may be read through it
+        return [str(error)]
     problems = []
     for done, step in enumerate(steps):
         try:

@@ -43,8 +43,8 @@ def import_samples(
     WarehouseError
         Ids that another dataset has, or vectors that would lose their sample.
     """
-    root = layout.create_warehouse(warehouse)
     table = samples_table(source, sample_id=sample_id)
+    root = layout.create_warehouse(warehouse)
     check_against_warehouse(root, table, dataset)
     write_samples(root, table, dataset)
     return len(table)
