@@ -427,6 +427,11 @@ def test_a_folder_of_other_things_is_left_alone(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
+def test_a_folder_that_would_be_taken_for_an_encoder(tmp_path):
+    with raises("a folder named 'Encoder=x'", "put the warehouse elsewhere"):
+        croma_sql.create_warehouse(tmp_path / "Encoder=x" / "warehouse")
+
+
 def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     with raises("cannot write", "Not a directory", "Nothing was changed"):

@@ -54,8 +54,8 @@ def register(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     --------
     >>> import duckdb
     >>> con = register(duckdb.connect())
-    >>> con.sql("SELECT f0(x), ltm(x, 0.5) FROM (VALUES (-1.0), (0.0), (1.0)) t(x)").fetchone()
-    (0.6666666666666666, -0.5)
+    >>> con.sql("SELECT f0(x), ltm(x, 0.5) FROM (VALUES (-1.0), (0.0), (1.0)) t(x)").fetchall()
+    [(0.6666666666666666, -0.5)]
     """
     with _registering:  # two cursors of one database may not create the same entry at once
         found = "SELECT count(*) FROM duckdb_functions() WHERE function_name = ?"

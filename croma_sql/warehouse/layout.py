@@ -40,7 +40,7 @@ def create_warehouse(root: str | Path) -> Path:
     WarehouseError
         The folder holds other things, or cannot be written.
     """
-    root = Path(root)
+    root = _placed(root)
     if (root / MARKER).exists():
         return open_warehouse(root)
     if root.exists() and (not root.is_dir() or any(not _is_hidden(p) for p in root.iterdir())):
@@ -60,7 +60,7 @@ def open_warehouse(root: str | Path) -> Path:
     WarehouseError
         No warehouse there, an unreadable marker, or a newer format.
     """
-    root = Path(root)
+    root = _placed(root)
     marker = root / MARKER
     try:
         form = json.loads(marker.read_text(encoding="utf-8"))["format"]
@@ -128,6 +128,18 @@ def typed_neighbours_files(root: Path) -> list[ScoresFile]:
     ]
 
 
+def _placed(root: str | Path) -> Path:
+    """Refuse a place whose path DuckDB would read as ours: the first ``encoder=`` in it counts."""
+    path = Path(root)
+    for part in path.absolute().parts:
+        if part.lower().startswith(("encoder=", "benchmark=")):
+            raise WarehouseError(
+                f"{path} lies in or is a folder named {part!r}, which inside a warehouse names an "
+                "encoder or a benchmark; put the warehouse elsewhere"
+            )
+    return path
+
+
 def _segment(name: str, what: str) -> str:
     """Write a name as one path segment; any text works but for what no file system holds.
 
@@ -139,6 +151,8 @@ def _segment(name: str, what: str) -> str:
     if not name.strip() or any(ord(character) < 32 for character in name):
         raise WarehouseError(f"{name!r} cannot be the name of a {what}: empty or unprintable")
     segment = quote(name, safe="+@,")
+    if segment.startswith("."):  # a dot in front hides a file
+        segment = f"%2E{segment[1:]}"
     if len(segment) > LONGEST_FILE_NAME:
         raise WarehouseError(f"the name of {what} {name[:30]!r}… is too long for a file name")
     return segment

@@ -9,7 +9,6 @@ import contextlib
 import json
 import os
 import secrets
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,7 +26,6 @@ except ImportError:  # Windows, where a file in use cannot be removed anyway
 
 METADATA_KEY = b"croma_sql"
 _UNFINISHED = ".unfinished-"
-_TIME_TO_LOCK = 60.0  # seconds in which an empty file may belong to a writer about to lock it
 
 
 @contextmanager
@@ -42,17 +40,11 @@ def publishing(path: Path) -> Iterator[BinaryIO]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(path.parent)
-        temporary = path.parent / f"{_UNFINISHED}{secrets.token_hex(8)}"
-        with temporary.open("xb") as file:
-            try:
-                _lock(file)
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-                temporary.replace(path)
-            except BaseException:
-                temporary.unlink(missing_ok=True)
-                raise
+        with _unfinished(path.parent) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            Path(file.name).replace(path)
         _sync_folder(path.parent)
     except OSError as error:
         reason = error.strerror or error
@@ -80,17 +72,29 @@ def read_metadata(path: Path) -> dict[str, Any]:
     return about if isinstance(about, dict) else {}
 
 
-def _lock(file: BinaryIO) -> None:
-    if fcntl is not None:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+@contextmanager
+def _unfinished(folder: Path) -> Iterator[BinaryIO]:
+    """Open a hidden file under a lock; it is gone again unless it was renamed."""
+    while True:
+        path = folder / f"{_UNFINISHED}{secrets.token_hex(8)}"
+        with path.open("xb") as file:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                if os.fstat(file.fileno()).st_nlink == 0:
+                    continue  # another writer took it for abandoned before the lock was held
+            try:
+                yield file
+            finally:
+                path.unlink(missing_ok=True)
+            return
 
 
 def _remove_abandoned(folder: Path) -> None:
     for path in folder.glob(f"{_UNFINISHED}*"):
         with contextlib.suppress(OSError), path.open("rb") as file:
-            if path.stat().st_size or time.time() - path.stat().st_mtime > _TIME_TO_LOCK:
-                _lock(file)
-                path.unlink()
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
 
 
 def _sync_folder(folder: Path) -> None:

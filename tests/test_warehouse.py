@@ -1,0 +1,370 @@
+"""Import, score, ask: what a warehouse keeps, and what becomes of it when inputs change."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+from cohorts import AWKWARD, random_cohort
+
+import croma_sql
+from croma_sql.session import VIEWS
+from croma_sql.warehouse.embeddings import PRECISIONS
+
+SELECT = "SELECT sample_id, label, confounder, group_id FROM samples"
+ODD_NAMES = [
+    "UNI2-h", "a/b", "..", ".hidden", "it's \"quoted\"", "a%20b", "a+b", "007", "=", "*?[x]",
+    "Прижизненный", "encoder=x", "back\\slash",
+]  # fmt: skip
+
+
+@pytest.fixture
+def root(tmp_path):
+    return tmp_path / "dataset=other" / "ware 'house' [1]=2*"
+
+
+@pytest.fixture
+def tiles():
+    return random_cohort(0, n=90, groups=9).frame()
+
+
+def built(root, tiles, **options):
+    croma_sql.import_embeddings(root, tiles, encoder="e", dataset="d", samples=tiles, **options)
+    croma_sql.add_benchmark(root, "b", SELECT)
+    return root
+
+
+def outcomes(root, **options):
+    return {(s.benchmark, s.encoder): s.outcome for s in croma_sql.score(root, **options)}
+
+
+def contents(root):
+    return {path.relative_to(root): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+# What goes in
+
+
+@pytest.mark.parametrize("precision", ["float16", "float32", "float64"])
+def test_vectors_keep_their_precision_from_any_source(root, tmp_path, precision):
+    cohort = random_cohort(1, n=50, dtype=np.dtype(precision))
+    tiles = cohort.frame()
+    files = {kind: tmp_path / f"tiles.v1.{kind}" for kind in ("npy", "parquet", "feather")}
+    np.save(files["npy"], cohort.vectors)
+    tiles.write_parquet(files["parquet"])
+    lists = tiles.with_columns(pl.col("embedding").arr.to_list())
+    pa.feather.write_feather(lists.to_arrow(), files["feather"])
+    sources = {
+        "frame": tiles,
+        "lists": lists,
+        "array": cohort.vectors,
+        "fortran": np.asfortranarray(cohort.vectors),
+        "big-endian": cohort.vectors.astype(cohort.vectors.dtype.newbyteorder(">")),
+        "arrow": tiles.to_arrow(),
+        **files,
+    }
+    for name, source in sources.items():
+        done = croma_sql.import_embeddings(root, source, encoder=name, dataset="d", samples=tiles)
+        assert (done.n, done.d, done.dtype, done.bad) == (50, 16, precision, 0)
+        stored = pq.read_table(root / f"embeddings/encoder={name}/d.parquet", partitioning=None)
+        kind = stored.schema.field("embedding").type
+        assert (kind.list_size, PRECISIONS[str(kind.value_type)]) == (16, np.dtype(precision))
+        assert stored.column("sample_id").to_pylist() == cohort.ids.tolist()
+        values = np.stack(stored.column("embedding").to_numpy())
+        np.testing.assert_array_equal(values, cohort.vectors)
+
+
+def test_rows_of_an_array_belong_to_ids_or_to_the_manifest(root, tmp_path):
+    cohort = random_cohort(2, n=30)
+    manifest = tmp_path / "manifest.csv"
+    cohort.frame().drop("embedding").write_csv(manifest)
+    reordered = np.random.default_rng(0).permutation(30)
+    croma_sql.import_embeddings(root, cohort.vectors, encoder="a", dataset="d", samples=manifest)
+    croma_sql.import_embeddings(
+        root, cohort.vectors[reordered], encoder="b", dataset="d", ids=cohort.ids[reordered]
+    )
+    same = croma_sql.connect(root).sql("""
+        SELECT count(*) FROM embeddings a JOIN embeddings b USING (sample_id)
+        WHERE a.encoder = 'a' AND b.encoder = 'b' AND a.embedding = b.embedding
+    """)
+    assert same.fetchall() == [(30,)]
+
+
+CSV = (
+    "\ufeffsample_id,slide,centre,grade,score,site,note\r\n"
+    '007,0012,1,2,0.5,NA,"two\r\nlines"\r\n'
+    '1e5,0013,2,,NA,Oslo,"a, b"\r\n'
+)
+
+
+def test_csv_keeps_ids_as_text_and_reads_numbers_as_numbers(root, tmp_path):
+    path = tmp_path / "manifest.csv"
+    path.write_bytes(CSV.encode())
+    croma_sql.import_samples(root, path, dataset="d")
+    relation = croma_sql.connect(root).sql("SELECT * EXCLUDE (dataset) FROM samples")
+    assert dict(zip(relation.columns, map(str, relation.types), strict=True)) == {
+        "sample_id": "VARCHAR", "slide": "VARCHAR", "centre": "BIGINT", "grade": "BIGINT",
+        "score": "DOUBLE", "site": "VARCHAR", "note": "VARCHAR",
+    }  # fmt: skip
+    assert relation.fetchall() == [
+        ("007", "0012", 1, 2, 0.5, "NA", "two\r\nlines"),
+        ("1e5", "0013", 2, None, None, "Oslo", "a, b"),
+    ]
+
+
+def test_samples_from_any_frame(root):
+    frame = pl.DataFrame({"tile": ["a", "b"], "centre": ["x", None], "n": [1, 2]})
+    sources = {
+        "polars": frame,
+        "pandas": frame.to_pandas().assign(centre=pd.Categorical(["x", None])),
+        "arrow": frame.to_arrow(),
+        "duckdb": duckdb.sql("SELECT * FROM frame"),
+    }
+    for name, source in sources.items():
+        target = root.with_name(name)
+        assert croma_sql.import_samples(target, source, dataset="d", sample_id="tile") == 2
+        with croma_sql.connect(target) as con:
+            found = con.sql("SELECT sample_id, centre, n FROM samples ORDER BY 1").fetchall()
+        assert found == [("a", "x", 1), ("b", None, 2)]
+
+
+# What it is called
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_names_of_any_kind(root, tiles, name):
+    croma_sql.import_embeddings(root, tiles, encoder=name, dataset=name, samples=tiles)
+    croma_sql.add_benchmark(root, name, SELECT)
+    croma_sql.score(root, benchmark=name, encoder=name, on_undefined="null")
+    with croma_sql.connect(root) as con:
+        for query in (
+            "SELECT DISTINCT benchmark, encoder, dataset FROM margins",
+            "SELECT DISTINCT benchmark, encoder, $name FROM typed_neighbours",
+            "SELECT DISTINCT encoder, dataset, dataset FROM embeddings",
+        ):
+            bound = {"name": name} if "$" in query else None
+            assert con.sql(query, params=bound).fetchall() == [(name, name, name)]
+    assert croma_sql.check(root) == []
+    found = croma_sql.info(root)
+    assert [found.datasets[0].name, found.encoders[0].name, found.benchmarks[0].name] == [name] * 3
+    assert {path.name for path in root.parent.iterdir()} == {root.name}
+
+
+def test_attributes_stand_beside_margins_unless_the_benchmark_says_otherwise(root, tiles):
+    more = tiles.with_columns(
+        pl.lit("file's label").alias("Label"),
+        pl.lit(9.0).alias("margin"),
+        (pl.int_range(90)).alias("x y"),
+    ).drop("label", "embedding")
+    croma_sql.import_embeddings(root, tiles, encoder="e", dataset="d", samples=more)
+    croma_sql.add_benchmark(
+        root,
+        "b",
+        SELECT.replace("label", "confounder || '?' AS label").replace(
+            "confounder,", "sample_id[-1] AS confounder,"
+        ),
+    )
+    croma_sql.score(root, on_undefined="null")
+    row = croma_sql.connect(root).sql("FROM margins LIMIT 1").pl()
+    assert row["label"].item().endswith("?")
+    assert row["margin"].item() != 9.0
+    assert row.columns == [
+        "benchmark", "encoder", "subset", "sample_id", "label", "confounder", "group_id", "d_so",
+        "d_os", "margin", "undefined_reason", "dataset", "x y",
+    ]  # fmt: skip
+
+
+# What comes out
+
+
+def test_an_empty_warehouse_answers_with_no_rows(root):
+    croma_sql.create_warehouse(root)
+    with croma_sql.connect(root) as con:
+        for view in VIEWS:
+            relation = "margins_at(5)" if view == "margins_at" else view
+            assert con.sql(f"FROM {relation}").fetchall() == []
+    assert croma_sql.check(root) == []
+    assert croma_sql.info(root).datasets == []
+
+
+def test_views_are_there_on_cursors_and_read_only(root, tiles):
+    croma_sql.score(built(root, tiles), on_undefined="null")
+    before = contents(root)
+    con = croma_sql.connect(root)
+    assert con.cursor().sql("SELECT count(*) FROM margins").fetchall() == [(90,)]
+    assert contents(root) == before
+
+
+def test_summary_of_a_benchmark_with_subsets_weighs_each_the_same(root, tiles):
+    """Two subsets of 90 and 60 rows: croma is the median of their medians, not the pooled one."""
+    built(root, tiles)
+    croma_sql.add_benchmark(
+        root,
+        "paired",
+        f"SELECT *, 'all' AS subset FROM ({SELECT}) UNION ALL "
+        f"SELECT *, 'few' FROM ({SELECT}) WHERE group_id < 'slide6'",
+    )
+    croma_sql.score(root, on_undefined="null")
+    con = croma_sql.connect(root)
+    medians = {}
+    for subset, where in (("all", True), ("few", pl.col("group_id") < "slide6")):
+        scope = tiles.filter(where)
+        margins = croma_sql.margins(
+            *(scope[c] for c in ("embedding", "label", "confounder", "group_id")),
+            sample_id=scope["sample_id"],
+        )
+        stored = con.sql(
+            "SELECT sample_id, margin FROM margins WHERE benchmark = 'paired' AND subset = $s",
+            params={"s": subset},
+        ).pl()
+        assert stored.sort("sample_id").equals(
+            margins.select("sample_id", "margin").sort("sample_id")
+        )
+        medians[subset] = margins["margin"].median()
+    summary = con.sql("SELECT n, croma FROM encoder_summary WHERE benchmark = 'paired'").fetchall()
+    assert summary[0] == (
+        90 + tiles.filter(where).height,
+        pytest.approx(np.mean(list(medians.values()))),
+    )
+
+
+def test_several_datasets_encoders_and_benchmarks(root):
+    one, two = random_cohort(1, n=80).frame(), random_cohort(2, n=70).frame()
+    two = two.with_columns(pl.col("sample_id").str.replace("s", "t"), site=pl.lit("x"))
+    for name, frame in (("one", one), ("two", two)):
+        croma_sql.import_embeddings(root, frame, encoder="both", dataset=name, samples=frame)
+    croma_sql.import_embeddings(root, two, encoder="only two", dataset="two")
+    croma_sql.add_benchmark(root, "everything", SELECT)
+    croma_sql.add_benchmark(root, "first", f"{SELECT} WHERE dataset = 'one'")
+    with pytest.raises(croma_sql.CromaSqlError, match="80 of 150 samples have no vector"):
+        croma_sql.score(root, on_undefined="null")
+    assert outcomes(root, benchmark="first") == {
+        ("first", "both"): "up to date",
+        ("first", "only two"): "no vectors",
+    }
+    counts = croma_sql.connect(root).sql(
+        "FROM encoder_summary SELECT benchmark, encoder, n ORDER BY ALL"
+    )
+    assert counts.fetchall() == [("everything", "both", 150), ("first", "both", 80)]
+
+
+# What changes
+
+
+def test_only_what_changed_is_scored_again(root, tiles):
+    built(root, tiles)
+    croma_sql.import_embeddings(root, tiles, encoder="f", dataset="d")
+    everything = {("b", "e"), ("b", "f")}
+    null = {"on_undefined": "null"}
+    assert outcomes(root, **null) == dict.fromkeys(everything, "scored")
+    before = contents(root)
+    assert outcomes(root, **null) == dict.fromkeys(everything, "up to date")
+    assert contents(root) == before
+    moved = tiles.with_columns(pl.col("embedding").arr.to_list().list.reverse())
+    croma_sql.import_embeddings(root, moved, encoder="f", dataset="d")
+    assert [(s.encoder, s.stale) for s in croma_sql.info(root).scores] == [
+        ("e", False),
+        ("f", True),
+    ]
+    assert outcomes(root, **null) == {("b", "e"): "up to date", ("b", "f"): "scored"}
+    relabelled = tiles.with_columns(label=pl.col("label").reverse())
+    croma_sql.import_samples(root, relabelled, dataset="d")
+    assert outcomes(root, **null) == dict.fromkeys(everything, "scored")
+    croma_sql.add_benchmark(root, "b", f"{SELECT} -- the same rows")
+    assert outcomes(root, **null) == dict.fromkeys(everything, "up to date")
+    assert outcomes(root, m=21, **null) == dict.fromkeys(everything, "scored")
+    attributes = relabelled.with_columns(age=pl.lit(50))
+    croma_sql.import_samples(root, attributes, dataset="d")
+    assert outcomes(root, m=21, **null) == dict.fromkeys(everything, "up to date")
+    assert croma_sql.connect(root).sql("SELECT DISTINCT age FROM margins").fetchall() == [(50,)]
+
+
+def test_the_same_inputs_make_the_same_files(root, tiles):
+    for copy in (root, root.with_name("copy")):
+        croma_sql.score(built(copy, tiles), on_undefined="null")
+    assert contents(root) == contents(root.with_name("copy"))
+
+
+def test_files_of_other_writers_are_read(root, tiles):
+    """A warehouse is Parquet: another tool may write its files, without our metadata."""
+    croma_sql.create_warehouse(root)
+    (root / "samples").mkdir()
+    (root / "embeddings/encoder=e").mkdir(parents=True)
+    tiles.drop("embedding").write_parquet(root / "samples/d.parquet")
+    vectors = tiles.select("sample_id", pl.col("embedding").cast(pl.Array(pl.Float32, 16)))
+    pq.write_table(
+        vectors.to_arrow().cast(
+            pa.schema({"sample_id": pa.string(), "embedding": pa.list_(pa.float32(), 16)})
+        ),
+        root / "embeddings/encoder=e/d.parquet",
+    )
+    croma_sql.add_benchmark(root, "b", SELECT)
+    assert outcomes(root, on_undefined="null") == {("b", "e"): "scored"}
+    assert croma_sql.connect(root).sql("SELECT count(*) FROM margins").fetchall() == [(90,)]
+
+
+def test_an_interrupted_import_changes_nothing(root, tiles):
+    built(root, tiles)
+    before = contents(root)
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        croma_sql.import_embeddings(
+            root, tiles.reverse(), encoder="e", dataset="d", samples=tiles, on_progress=interrupt
+        )
+    assert contents(root) == before
+
+
+KILLS = int(os.environ.get("CROMA_SQL_KILLS", "4"))
+WORK = """
+import sys, time
+import polars as pl
+import croma_sql
+root, tiles = sys.argv[1:]
+print("begun", flush=True)
+for encoder in "abc":
+    croma_sql.import_embeddings(root, tiles, encoder=encoder, dataset="d", samples=tiles)
+croma_sql.add_benchmark(root, "b", "SELECT sample_id, label, confounder, group_id FROM samples")
+croma_sql.score(root, on_undefined="null")
+"""
+
+
+def test_kill_at_any_moment_leaves_a_whole_warehouse(root, tmp_path):
+    """kill -9 while importing or scoring; what is there checks clean, and a next run finishes."""
+    tiles = tmp_path / "tiles.parquet"
+    random_cohort(3, n=2000, d=768, dtype=np.float32, groups=200).frame().write_parquet(tiles)
+    command = [sys.executable, "-c", WORK]
+    began = time.monotonic()
+    subprocess.run([*command, tmp_path / "whole", tiles], check=True, capture_output=True)
+    duration = time.monotonic() - began
+    moment = random.Random(0)
+    killed = 0
+    for _ in range(KILLS):
+        with subprocess.Popen([*command, root, tiles], stdout=subprocess.PIPE) as child:
+            assert child.stdout.readline() == b"begun\n"
+            time.sleep(moment.uniform(0, duration))
+            child.send_signal(signal.SIGKILL)
+            killed += child.wait() == -signal.SIGKILL
+        assert not (root / "warehouse.json").exists() or croma_sql.check(root) == []
+    assert killed > KILLS / 4
+    subprocess.run([*command, root, tiles], check=True, capture_output=True)
+    assert contents(root) == contents(tmp_path / "whole")
+
+
+def test_every_awkward_cohort_goes_in_and_comes_out(tmp_path):
+    for name, cohort in AWKWARD.items():
+        root, tiles = tmp_path / name, cohort(0).frame()
+        croma_sql.score(built(root, tiles), on_undefined="null")
+        assert croma_sql.check(root) == []
