@@ -205,6 +205,17 @@ def test_files_that_are_not_what_they_say(root, tmp_path):
     assert not root.exists()
 
 
+def test_a_file_that_is_damaged_in_the_middle(root, tmp_path):
+    path = tmp_path / "a.parquet"
+    tiles(400).write_parquet(path)
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) // 2 : len(damaged) // 2 + 200] = bytes(200)
+    path.write_bytes(damaged)
+    with raises(f"{path} is not a readable Parquet file"):
+        import_tiles(root, path, samples=tiles(400))
+    assert not list(root.rglob("*.parquet"))
+
+
 def test_pickled_arrays_are_not_loaded(root, tmp_path):
     path = tmp_path / "objects.npy"
     np.save(path, np.array([[object()]]), allow_pickle=True)

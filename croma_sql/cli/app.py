@@ -19,11 +19,20 @@ class _Verbs(TyperGroup):
         except KeyboardInterrupt:
             typer.echo("croma-sql: stopped; the warehouse is whole", err=True)
             raise typer.Exit(INTERRUPTED) from None
-        except CromaSqlError as error:
-            if ctx.params["debug"]:
-                raise
-            typer.echo(f"croma-sql: {error}", err=True)
+        except Exception as error:
+            if ctx.params["debug"] or isinstance(error, typer.Abort) or hasattr(error, "exit_code"):
+                raise  # the last are typer's own, for usage and for leaving
+            typer.echo(f"croma-sql: {_sentence(error)}", err=True)
             raise typer.Exit(1) from error
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, CromaSqlError):
+        return str(error)
+    return (
+        f"unexpected {type(error).__name__}: {error}. This is a fault of croma_sql; "
+        "croma-sql --debug … shows where"
+    )
 
 
 app = typer.Typer(

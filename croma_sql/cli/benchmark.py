@@ -23,7 +23,7 @@ def benchmark(
     added = add_benchmark(warehouse, name, _read(file) if select is None and file else select or "")
     rows = added.rows
     counts = ", ".join(
-        f"{rows.column(column).unique().length()} {what}"
+        f"{len(rows.column(column).unique())} {what}"
         for column, what in (
             ("label", "labels"),
             ("confounder", "confounders"),

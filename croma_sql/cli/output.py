@@ -100,7 +100,8 @@ def progress() -> Iterator[Callable[[str, float], None]]:
     try:
         yield report
     finally:
-        bar.stop()
+        if tasks:  # stopping a bar that never showed would print an empty line
+            bar.stop()
 
 
 def _encode(frame: pl.DataFrame, form: Format, file: Any) -> None:

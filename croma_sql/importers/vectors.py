@@ -103,11 +103,12 @@ def _from_parquet(path: Path, sample_id: str, embedding: str) -> VectorSource:
         ids = file.read(columns=[sample_id]).column(0)
 
     def batches() -> Iterator[Matrix]:
-        # Row group by row group and unbuffered: the leanest reader measured (no read-ahead of
-        # whole columns), and a cut-short file is met where it is cut.
-        with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
-            for batch in file.iter_batches(BATCH_ROWS, columns=[embedding]):
-                yield as_matrix(batch.column(0), embedding)
+        try:  # unbuffered is the leanest way to read: no column is read ahead as a whole
+            with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
+                for batch in file.iter_batches(BATCH_ROWS, columns=[embedding]):
+                    yield as_matrix(batch.column(0), embedding)
+        except (OSError, pa.ArrowException) as error:
+            raise unreadable(path, error) from error
 
     return VectorSource(str(path), len(ids), as_text(as_column(ids), sample_id), batches)
 

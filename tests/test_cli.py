@@ -1,0 +1,178 @@
+"""The command line as a user meets it: what it prints, where, and how it exits."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from cohorts import random_cohort
+
+COMMAND = Path(sys.executable).with_name("croma-sql")
+SELECT = "SELECT sample_id, label, confounder, group_id FROM samples"
+
+
+def run(*arguments, cwd=None):
+    done = subprocess.run(
+        [COMMAND, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def succeed(*arguments, **options):
+    code, out, err = run(*arguments, **options)
+    assert (code, err) == (0, "")
+    return out
+
+
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory):
+    """A warehouse made by the commands of the tour."""
+    folder = tmp_path_factory.mktemp("study")
+    cohort = random_cohort(0, n=200, d=8, groups=40, dtype=np.float16)
+    cohort.frame().drop("embedding").write_csv(folder / "manifest.csv")
+    np.save(folder / "UNI 2.npy", cohort.vectors)
+    assert succeed(
+        "import", "embeddings", "UNI 2.npy", "--to", "W", "--encoder", "UNI 2", "--dataset", "d",
+        "--samples", "manifest.csv", cwd=folder,
+    ) == "200 vectors of 8 float16 values as encoder 'UNI 2', dataset 'd' of W\n"  # fmt: skip
+    assert succeed("benchmark", "W", "b", SELECT, cwd=folder) == (
+        "benchmark 'b': 200 rows, 2 labels, 2 confounders, 40 groups\n"
+    )
+    assert re.search(r"b +UNI 2 +200 +0 +0 +scored", succeed("score", "W", cwd=folder))
+    assert re.search(r"b +UNI 2 +200 +0 +0 +up to date", succeed("score", "W", cwd=folder))
+    return folder / "W"
+
+
+def test_info_and_check(scored):
+    out = succeed("info", scored)
+    assert re.search(r"d +200 +label, confounder, group_id", out)
+    assert re.search(r"UNI 2 +d +200 +8 +float16", out)
+    assert re.search(r"b +UNI 2 +20 +0 +False", out)
+    assert succeed("check", scored) == f"{scored} is whole\n"
+
+
+def test_sql_in_every_format(scored, tmp_path):
+    query = "SELECT 'a,\"b' AS x, 0.5::DOUBLE AS y, NULL AS z, 'nan'::DOUBLE AS w"
+    assert succeed("sql", scored, query, "--format", "csv") == 'x,y,z,w\n"a,""b",0.5,,NaN\n'
+    assert json.loads(succeed("sql", scored, query, "--format", "json")) == [
+        {"x": 'a,"b', "y": 0.5, "z": None, "w": None}
+    ]
+    assert re.search(r'a,"b +0\.5000 +NULL +nan', succeed("sql", scored, query))
+    for form in ("csv", "json", "parquet"):
+        path = tmp_path / f"rows.{form}"
+        count = "FROM margins SELECT count(*) AS n"
+        assert succeed("sql", scored, count, "--format", form, "--output", path) == ""
+        assert getattr(pl, f"read_{form}")(path)["n"].to_list() == [200]
+
+
+def test_tables_do_not_grow_without_end(scored):
+    out = succeed("sql", scored, "FROM margins")
+    assert "60 of 200 rows; --format csv gives all" in out
+    assert len(succeed("sql", scored, "FROM margins", "--format", "csv").splitlines()) == 201
+
+
+def test_square_brackets_are_no_markup(scored):
+    assert "[bold]x[/bold]" in succeed("sql", scored, "SELECT '[bold]x[/bold]' AS x")
+
+
+def test_samples_alone(tmp_path):
+    (tmp_path / "m.tsv").write_text("tile\tcentre\na\tx\nb\ty\n")
+    given = ["--to", "W", "--dataset", "d", "--sample-id", "tile"]
+    out = succeed("import", "samples", "m.tsv", *given, cwd=tmp_path)
+    assert out == "2 samples in dataset 'd' of W\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["info", "nowhere"], "nowhere is not a warehouse"),
+        (
+            ["sql", "W", "SELECT grade FROM margins"],
+            'the query fails: Binder Error.*"grade" not found',
+        ),
+        (["sql", "W", "SELEC"], "the query fails: Parser Error"),
+        (["sql", "W", "SELECT 1", "--format", "parquet"], "name a file with --output"),
+        (["sql", "W", "SELECT 1", "--output", "x"], "add --format csv"),
+        (["sql", "W", "SELECT [1]", "--format", "csv"], "CSV has no lists"),
+        (["benchmark", "W", "x", "DROP TABLE samples"], "benchmark 'x' is not a SELECT"),
+        (["benchmark", "W", "x"], "either as an argument or with --file"),
+        (["benchmark", "W", "x", "--file", "no.sql"], "no.sql cannot be read"),
+        (["score", "W", "--encoder", "GPT"], "no encoder 'GPT'; it has 'UNI 2'"),
+        (["import", "samples", "no.csv", "--to", "W", "--dataset", "d"], "no.csv does not exist"),
+    ],
+)
+def test_errors_are_a_sentence_on_stderr(scored, arguments, message):
+    code, out, err = run(*arguments, cwd=scored.parent)
+    assert (code, out) == (1, "")
+    assert re.match(rf"croma-sql: (?s:.*){message}", err, re.DOTALL)
+    assert "Traceback" not in err
+    code, _, err = run("--debug", *arguments, cwd=scored.parent)
+    assert code == 1
+    assert "Traceback" in err
+
+
+@pytest.mark.parametrize("arguments", [["score"], ["frobnicate"], ["score", "W", "--m", "x"]])
+def test_usage_errors_exit_with_2(arguments):
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert "Usage" in err
+
+
+def test_check_names_what_is_wrong_and_exits_with_1(scored, tmp_path):
+    broken = tmp_path / "W"
+    subprocess.run(["cp", "-r", scored, broken], check=True)
+    (broken / "samples" / "d.parquet").write_bytes(b"PAR1")
+    code, out, err = run("check", broken)
+    assert (code, out) == (1, "")
+    assert f"croma-sql: {broken}/samples/d.parquet is not a readable Parquet file" in err
+
+
+def test_progress_shows_on_a_terminal_only(tmp_path):
+    """On a terminal a bar shows once a second has passed; Ctrl-C leaves the warehouse whole."""
+    rng = np.random.default_rng(0)
+    n = 30_000
+    np.save(tmp_path / "v.npy", rng.standard_normal((n, 1024), dtype=np.float32))
+    pl.DataFrame(
+        {
+            "sample_id": [f"s{i}" for i in range(n)],
+            "label": rng.integers(2, size=n),
+            "confounder": rng.integers(2, size=n),
+            "group_id": np.arange(n),
+        }
+    ).write_csv(tmp_path / "m.csv")
+    given = ["--to", "W", "--encoder", "e", "--dataset", "d", "--samples", "m.csv"]
+    succeed("import", "embeddings", "v.npy", *given, cwd=tmp_path)
+    succeed("benchmark", "W", "b", SELECT, cwd=tmp_path)
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [COMMAND, "score", "W"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=theirs,
+        env=os.environ | {"TERM": "xterm"},
+    ) as child:  # fmt: skip
+        os.close(theirs)
+        seen = b""
+        while b"%" not in seen:
+            seen += os.read(ours, 1024)
+        child.send_signal(signal.SIGINT)
+        sent = time.monotonic()
+        while b"stopped; the warehouse is whole" not in seen:
+            seen += os.read(ours, 1024)
+        assert child.wait() == 130
+        assert time.monotonic() - sent < 5  # a second by itself; the rest is for a busy machine
+    os.close(ours)
+    assert b"scoring b / e" in seen
+    assert succeed("check", "W", cwd=tmp_path) == "W is whole\n"
+    assert not list((tmp_path / "W").rglob(".unfinished-*"))
+
+
+def test_version():
+    import croma_sql
+
+    assert succeed("--version") == f"croma-sql {croma_sql.__version__}\n"
