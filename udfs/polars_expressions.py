@@ -119,7 +119,8 @@ class CromaExpressions:
         Examples
         --------
         >>> import croma_sql
-        >>> pl.select(pl.Series([-0.5, 0.0, 0.5, None]).croma.f0()).item()
+        >>> df = pl.DataFrame({"margin": [-0.5, 0.0, 0.5, None]})
+        >>> df.select(pl.col("margin").croma.f0()).item()
         0.6666666666666666
         """
         return (self._expr.fill_nan(None) <= 0).mean()
@@ -128,6 +129,13 @@ class CromaExpressions:
         """Lower-tail mean: the mean of the margins at or below their ``alpha``-quantile.
 
         The quantile is linearly interpolated. NULL and NaN are left out.
+
+        Examples
+        --------
+        >>> import croma_sql
+        >>> df = pl.DataFrame({"margin": [-0.5, -0.25, 0.5, 0.75]})
+        >>> df.select(pl.col("margin").croma.ltm(0.5)).item()  # quantile 0.125
+        -0.375
         """
         if not 0 <= alpha <= 1:
             raise CohortError(f"ltm: alpha is {alpha}; it is a fraction from 0 to 1")

@@ -58,10 +58,16 @@ def add_benchmark(warehouse: str | Path, name: str, select: str) -> Benchmark:
 
     Examples
     --------
+    >>> import tempfile
+    >>> import croma_sql, polars as pl
+    >>> warehouse = tempfile.mkdtemp()
+    >>> samples = pl.DataFrame({"sample_id": ["a", "b"], "class": [0, 1], "slide": [7, 8]})
+    >>> n = croma_sql.import_samples(warehouse, samples, dataset="d")
     >>> add_benchmark(warehouse, "tumour", '''
-    ...     SELECT sample_id, class AS label, centre AS confounder, slide AS group_id
-    ...     FROM samples WHERE dataset = 'camelyon'
-    ... ''')  # doctest: +SKIP
+    ...     SELECT sample_id, class AS label, slide % 2 AS confounder, slide AS group_id
+    ...     FROM samples
+    ... ''').rows.column("confounder").to_pylist()
+    ['1', '0']
     """
     root = layout.open_warehouse(warehouse)
     path = layout.benchmark_path(root, name)

@@ -1,0 +1,62 @@
+"""The demo is what its description says."""
+
+import polars as pl
+import pytest
+
+import croma_sql
+from croma_sql.demo import ENCODERS, build, queries
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    root = tmp_path_factory.mktemp("demo") / "warehouse"
+    build(root)
+    return croma_sql.connect(root)
+
+
+def test_every_place_is_seen_by_three_scanners(demo):
+    samples = demo.sql("FROM samples").pl()
+    assert len(samples) == 768
+    by_place = samples.group_by("place").agg(
+        pl.col("scanner").n_unique(), pl.col("dab", "nuclei", "region", "zone").n_unique()
+    )
+    assert by_place.drop("place").unique().rows() == [(3, 1, 1, 1, 1)]
+    assert samples["place"].n_unique() == 256
+    assert samples.null_count().sum_horizontal().item() == 0
+
+
+def test_every_encoder_is_scored_on_both_benchmarks(demo):
+    summary = demo.sql("FROM encoder_summary").pl()
+    assert sorted(set(summary["encoder"])) == sorted(ENCODERS)
+    assert len(summary) == 6
+    assert (summary["n"] == 768).all()
+    assert (summary["n_undefined"] == 0).all()
+
+
+def test_margins_agree_with_the_reference_package(demo):
+    from cohorts import Cohort
+    from test_croma_agreement import reference
+
+    frame = demo.sql("""
+        SELECT sample_id, embedding, label, confounder, group_id, margin
+        FROM margins JOIN embeddings USING (encoder, sample_id)
+        WHERE encoder = 'efficientnet_lite0' AND benchmark = 'dab_across_scanners'
+    """).pl()
+    columns = (frame[c].to_numpy() for c in ("label", "confounder", "group_id", "sample_id"))
+    cohort = Cohort(frame["embedding"].list.to_array(1280).to_numpy(), *columns)
+    expected = reference(cohort, 5).sample_values_aligned
+    assert frame["margin"].to_numpy() == pytest.approx(expected, abs=1e-9)
+
+
+def test_its_queries_answer_the_question_in_their_title(demo):
+    titles = [title for title, _ in queries()]
+    assert titles == [
+        "Which encoder is robust, for which biology?",
+        "On which scanner and class does each encoder confuse DAB with the scanner?",
+        "And where on the slide? The worst of all scanners and zones, for the two networks.",
+    ]
+    answers = [demo.sql(query).pl() for _, query in queries()]
+    assert [len(answer) for answer in answers] == [6, 18, 5]
+    worst = answers[2].row(0, named=True)
+    assert (worst["scanner"], worst["zone"]) == ("warm_soft", "border")
+    assert worst["f0"] > 0.7
