@@ -1,0 +1,43 @@
+"""Every command and output in the README is true: run from top to bottom in an empty folder."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+README = Path(__file__).parents[1] / "README.md"
+BLOCK = re.compile(r"^```(bash|python|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def run(language, code, folder):
+    command = {"bash": ["bash", "-eu", "-c"], "python": [sys.executable, "-W", "error", "-c"]}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        [*command[language], code], cwd=folder, env=os.environ | {"PATH": path},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, ""), f"{code}\n{done.stderr}"
+    return done.stdout
+
+
+def lines(text):
+    return [line.rstrip() for line in text.strip("\n").splitlines()]
+
+
+def test_readme(tmp_path):
+    printed, shown = "", 0
+    for language, text in BLOCK.findall(README.read_text(encoding="utf-8")):
+        if language == "text":
+            assert lines(printed) == lines(text)
+            shown += 1
+        else:
+            printed = run(language, text, tmp_path)
+    assert shown == 5
+
+
+def test_setting_up_is_one_line_each():
+    setup = re.findall(r"^```sh\n(.*?)\n```$", README.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(setup) == 2
+    assert setup[0].endswith("croma-sql demo")
+    assert setup[1].endswith("pytest -q")
