@@ -22,7 +22,7 @@ def run(language, code, folder):
 
 
 def lines(text):
-    return [line.rstrip() for line in text.strip("\n").splitlines()]
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
 
 
 def test_readme(tmp_path):
