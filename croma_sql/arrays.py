@@ -1,13 +1,16 @@
 """The Python door: arrays in, Polars frames out."""
 
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from croma_sql.cohort import as_column, as_text, build_scope
+from croma_sql.cohort import as_column, build_scope
 from croma_sql.edges import margins_of, neighbour_lists
 from croma_sql.errors import CohortError
+from croma_sql.udfs.search import Scope
 from croma_sql.udfs.search import typed_neighbours as search
 from croma_sql.vectors import OnBadVectors
 
@@ -71,17 +74,13 @@ def margins(
     >>> frame["margin"].round(6).to_list()  # (1 - 0.2) / (1 + 0.2) and (0.04 - 0.2) / (0.04 + 0.2)
     [0.666667, -0.666667, 0.666667, -0.666667]
     """
-    scope = build_scope(
-        embeddings, label, confounder, group, sample_id, on_bad_vectors=on_bad_vectors
-    )
-    result = margins_of(search(scope, checked_m(m), threads=threads))
-    n = len(scope.usable)
+    columns = _read(sample_id, label=label, confounder=confounder, group_id=group)
+    scope = _scope(embeddings, columns, on_bad_vectors)
+    result = margins_of(search(scope, checked_m(m), threads=checked_threads(threads)), m)
     frame = pl.DataFrame(
         {
-            "sample_id": _series(range(n) if sample_id is None else sample_id),
-            "label": _series(label),
-            "confounder": _series(confounder),
-            "group_id": _series(group),
+            "sample_id": _ids(columns, len(scope.usable)),
+            **{name: columns[name] for name in ("label", "confounder", "group_id")},
             "d_so": result.d_so,
             "d_os": result.d_os,
             "margin": result.margin,
@@ -111,8 +110,8 @@ def typed_neighbours(
     -------
     polars.DataFrame
         ``sample_id``, ``type`` (``'SO'`` or ``'OS'``), ``rank`` (1-based), ``neighbour_id``,
-        ``distance``. Ids are text, or row numbers if none were given. Samples with fewer than ``m``
-        neighbours of a type have fewer rows.
+        ``distance``. Ids are of the type they came in, or row numbers if none were given. Samples
+        with fewer than ``m`` neighbours of a type have fewer rows.
 
     Examples
     --------
@@ -122,12 +121,11 @@ def typed_neighbours(
     ... ).row(0)
     (0, 'SO', 1, 1, 0.19999999999999996)
     """
-    scope = build_scope(
-        embeddings, label, confounder, group, sample_id, on_bad_vectors=on_bad_vectors
-    )
-    edges = search(scope, checked_m(m), threads=threads)
-    ids = scope_ids(sample_id, len(scope.usable))
-    lists = pl.DataFrame(neighbour_lists(edges, ids)).with_columns(sample_id=_series(ids))
+    columns = _read(sample_id, label=label, confounder=confounder, group_id=group)
+    scope = _scope(embeddings, columns, on_bad_vectors)
+    edges = search(scope, checked_m(m), threads=checked_threads(threads))
+    ids = _ids(columns, len(scope.usable))
+    lists = pl.DataFrame(neighbour_lists(edges, ids)).with_columns(sample_id=pl.Series(ids))
     return pl.concat(
         lists.select(
             "sample_id",
@@ -142,19 +140,41 @@ def typed_neighbours(
     )
 
 
-def checked_m(m: int) -> int:
-    """Refuse a number of neighbours below 1."""
-    if m < 1:
-        raise CohortError(f"m is {m}; it is the number of neighbours per type, at least 1")
-    return m
+def checked_m(m: Any) -> int:
+    """Refuse a number of neighbours that is no whole number, or below 1."""
+    if not isinstance(m, int | float | Decimal | np.integer) or m != int(m) or m < 1:
+        raise CohortError(
+            f"m is {m!r}; it is the number of neighbours per type, a whole number of at least 1"
+        )
+    return int(m)
 
 
-def scope_ids(sample_id: Any, n: int) -> pa.Array:
-    """Ids by which neighbours are named: text, or row numbers where there are none."""
-    if sample_id is None:
-        return pa.array(range(n), pa.int64())
-    return as_text(as_column(sample_id), "sample_id")
+def checked_threads(threads: int | None) -> int | None:
+    """Refuse a number of threads below 1."""
+    if threads is not None and threads < 1:
+        raise CohortError(f"threads is {threads}; it is at least 1, or left out for every core")
+    return threads
 
 
-def _series(values: Any) -> pl.Series:
-    return pl.Series(as_column(values))
+def _read(sample_id: Any, **columns: Any) -> dict[str, pa.Array]:
+    """Read every column once, whatever it is: an iterator could not be read again."""
+    read = {name: as_column(values, name) for name, values in columns.items()}
+    if sample_id is not None:
+        read["sample_id"] = as_column(sample_id, "sample_id")
+    return read
+
+
+def _scope(embeddings: Any, columns: dict[str, pa.Array], on_bad_vectors: OnBadVectors) -> Scope:
+    return build_scope(
+        embeddings,
+        columns["label"],
+        columns["confounder"],
+        columns["group_id"],
+        columns.get("sample_id"),
+        on_bad_vectors=on_bad_vectors,
+    )
+
+
+def _ids(columns: dict[str, pa.Array], n: int) -> pa.Array:
+    """Ids in the type they came in, or row numbers where there are none."""
+    return columns.get("sample_id", pa.array(range(n), pa.int64()))

@@ -30,21 +30,32 @@ class Names:
         return f"{self.where}: " if self.where else ""
 
 
-def as_column(values: Any) -> pa.Array:
+def as_column(values: Any, column: str) -> pa.Array:
     """Read any sequence, array, Arrow, Polars or pandas column as one Arrow array; NaN is NULL."""
-    if isinstance(values, pa.Array):
-        array = values
-    elif hasattr(values, "__arrow_c_stream__"):
-        array = pa.chunked_array(values).combine_chunks()
-    else:
-        array = pa.array(values, from_pandas=True)
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
-    if isinstance(array, pa.DictionaryArray):
+    try:
+        array = _arrow(values)
+    except (TypeError, ValueError, pa.ArrowException) as error:
+        raise CohortError(f"{column!r} cannot be read as a column: {error}") from error
+    if pa.types.is_dictionary(array.type):
+        array = pa.DictionaryArray.from_arrays(array.indices, _without_views(array.dictionary))
         array = array.dictionary_decode()
+    array = _without_views(array)
     if pa.types.is_floating(array.type):
         array = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
     return array
+
+
+def _without_views(array: pa.Array) -> pa.Array:
+    """Polars hands out text as string_view, which few Arrow functions take."""
+    return array.cast(pa.string()) if pa.types.is_string_view(array.type) else array
+
+
+def _arrow(values: Any) -> pa.Array:
+    if isinstance(values, pa.Array):
+        return values
+    if hasattr(values, "__arrow_c_stream__"):
+        return pa.chunked_array(values).unify_dictionaries().combine_chunks()
+    return pa.array(values, from_pandas=True)
 
 
 def as_text(array: pa.Array, column: str) -> pa.Array:
@@ -92,7 +103,11 @@ def build_scope(
         )
     matrix = as_matrix(embeddings, names.embedding)
     n = len(matrix)
-    ids = None if sample_id is None else as_text(as_column(sample_id), names.sample_id)
+    ids = (
+        None
+        if sample_id is None
+        else as_text(as_column(sample_id, names.sample_id), names.sample_id)
+    )
     if ids is not None:
         _check_length(ids, n, names.sample_id, names)
         _check_ids(ids, names)
@@ -119,7 +134,7 @@ def build_scope(
 
 
 def _codes(values: Any, shown: pa.Array, column: str, names: Names) -> NDArray[np.int32]:
-    text = as_text(as_column(values), column)
+    text = as_text(as_column(values, column), column)
     _check_length(text, len(shown), column, names)
     _check_no_nulls(text, shown, column, names)
     codes: NDArray[np.int32] = pc.dictionary_encode(text).indices.to_numpy().astype(np.int32)
@@ -175,8 +190,8 @@ def _check_directions(usable: NDArray[np.bool_], shown: pa.Array, names: Names) 
         raise CohortError(
             f"{names.prefix}{len(bad)} of {len(usable)} vectors in {names.embedding!r} are NULL, "
             f"hold NaN or inf, or are all zero: {listed(bad)}. Cosine distance is undefined for "
-            "them. Leave them out with on_bad_vectors = 'drop', or keep the rows with a NULL "
-            "margin: on_bad_vectors = 'null'"
+            "them. Leave the rows out (on_bad_vectors = 'drop', or a filter), or keep them with a "
+            "NULL margin (on_bad_vectors = 'null')"
         )
 
 

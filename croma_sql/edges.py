@@ -32,7 +32,7 @@ class Margins:
     undefined_reason: NDArray[np.object_]
 
 
-def margins_of(edges: Edges) -> Margins:
+def margins_of(edges: Edges, m: int) -> Margins:
     """Margin of every row: ``(d_OS - d_SO) / (d_OS + d_SO)`` (Grisi et al. 2026, CRoMa).
 
     Distances are added nearest first, as `croma_typed_mean` in ``sql/macros`` does, so that all
@@ -42,12 +42,14 @@ def margins_of(edges: Edges) -> Margins:
     --------
     >>> import numpy as np
     >>> edges = Edges(np.zeros((2, 1, 1), int), np.array([[[0.1]], [[0.3]]]), np.array([True]), 0)
-    >>> margins_of(edges).margin.round(6).tolist()  # (0.3 - 0.1) / (0.3 + 0.1)
+    >>> margins_of(edges, 1).margin.round(6).tolist()  # (0.3 - 0.1) / (0.3 + 0.1)
     [0.5]
     """
-    m = edges.distance.shape[2]
     total = np.zeros(edges.distance.shape[:2])
     for nth in range(m):
+        if nth == edges.distance.shape[2]:  # more than there are rows
+            total[:] = np.nan
+            break
         total += edges.distance[:, :, nth]
     d_so, d_os = total / m
     few_so, few_os = np.isnan(d_so), np.isnan(d_os)

@@ -35,6 +35,7 @@ def connect(warehouse: str | Path) -> duckdb.DuckDBPyConnection:
     """
     root = layout.open_warehouse(warehouse)
     con = register(duckdb.connect())
+    con.execute("SET arrow_large_buffer_size = true")  # scopes of more than 2^31 values
     add_source(con, "sample_files", list(layout.samples_files(root).values()))
     add_source(con, "embedding_files", [file.path for file in layout.embeddings_files(root)])
     add_source(con, "typed_neighbour_files", [f.path for f in layout.typed_neighbours_files(root)])

@@ -13,7 +13,7 @@ from croma_sql.udfs import kernels
 Matrix = NDArray[np.floating]
 OnBadVectors = Literal["error", "drop", "null"]
 
-EXTREME_EXPONENT = 400  # squares of float64 values beyond 2^400 may overflow in a sum
+EXTREME_EXPONENT = 200  # beyond 2^200, the product of two sums of squares may leave float64
 
 
 def as_matrix(embeddings: Any, column: str = "embedding") -> Matrix:
@@ -31,6 +31,8 @@ def as_matrix(embeddings: Any, column: str = "embedding") -> Matrix:
     """
     if hasattr(embeddings, "__arrow_c_stream__") or isinstance(embeddings, pa.Array):
         return _from_arrow(_one_array(embeddings), column)
+    if isinstance(embeddings, np.ma.MaskedArray):
+        embeddings = np.ma.filled(embeddings.astype(np.float64), np.nan)
     try:
         array = np.asarray(embeddings)
     except (TypeError, ValueError) as error:
@@ -63,7 +65,8 @@ def _within_range(matrix: Matrix) -> Matrix:
     extreme = np.abs(exponent) > EXTREME_EXPONENT
     if extreme.any():
         matrix = matrix.copy()
-        matrix[extreme] = np.ldexp(matrix[extreme], -exponent[extreme, None])
+        with np.errstate(under="ignore"):
+            matrix[extreme] = np.ldexp(matrix[extreme], -exponent[extreme, None])
     return matrix
 
 
@@ -84,13 +87,12 @@ def _from_arrow(array: pa.Array, column: str) -> Matrix:
             f"{column!r} is of type {array.type}; expected a list of numbers per row "
             "(a list or fixed-size-list column)"
         )
-    if array.null_count:
-        present = np.asarray(pc.is_valid(array))
-        values = _values(array.drop_null().flatten(), column)
-        matrix = np.full((len(array), d), np.nan, values.dtype)
-        matrix[present] = values.reshape(-1, d)
-        return matrix
-    return _values(array.flatten(), column).reshape(len(array), d)
+    if not array.null_count:
+        return _values(array.flatten(), column).reshape(len(array), d)
+    values = _values(array.drop_null().flatten(), column)
+    matrix = np.full((len(array), d), np.nan, values.dtype)
+    matrix[np.asarray(pc.is_valid(array))] = values.reshape(len(array) - array.null_count, d)
+    return matrix
 
 
 def _common_length(array: pa.Array, lengths: NDArray[Any], column: str) -> int:

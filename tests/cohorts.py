@@ -109,6 +109,12 @@ AWKWARD = {
         random_cohort(seed),
         vectors=random_cohort(seed).vectors.astype(np.float32) * np.float32(1e-30),
     ),
+    "huge product": lambda seed: replace(
+        random_cohort(seed), vectors=random_cohort(seed).vectors * 1e100
+    ),
+    "tiny product": lambda seed: replace(
+        random_cohort(seed), vectors=random_cohort(seed).vectors * 1e-80
+    ),
     "huge": lambda seed: replace(random_cohort(seed), vectors=random_cohort(seed).vectors * 1e200),
 }
 

@@ -123,9 +123,29 @@ def test_vectors_that_are_none(embeddings, parts):
         croma_sql.margins(embeddings, [1, 2], [1, 2], [1, 2])
 
 
-def test_m_below_one_and_unknown_options():
-    with raises("m is 0", "at least 1"):
-        margins_of(tiles(), m=0)
+def test_vectors_that_are_all_missing():
+    frame = tiles().with_columns(embedding=pl.lit(None, pl.List(pl.Float32)))
+    with raises("40 of 40 vectors in 'embedding' are NULL"):
+        margins_of(frame)
+    nothing = margins_of(frame, on_bad_vectors="null")
+    assert nothing["undefined_reason"].unique().to_list() == ["bad_vector"]
+
+
+@pytest.mark.parametrize("label", [[1, "a"] * 20, np.zeros((40, 2)), 7, np.ones(40, complex)])
+def test_columns_that_are_none(label):
+    with raises("'label' cannot be read as a column"):
+        croma_sql.margins(tiles()["embedding"], label, tiles()["confounder"], tiles()["group_id"])
+
+
+@pytest.mark.parametrize("m", [0, -1, 2.5, "5", None])
+def test_m_that_is_no_number_of_neighbours(m):
+    with raises(f"m is {m!r}", "a whole number of at least 1"):
+        margins_of(tiles(), m=m)
+
+
+def test_unknown_options():
+    with raises("threads is 0", "at least 1"):
+        margins_of(tiles(), threads=0)
     with raises("on_bad_vectors is 'ignore'", "'error', 'drop' or 'null'"):
         margins_of(tiles(), on_bad_vectors="ignore")
     with raises("on_bad_vectors is 'drop'", "keeps its rows"):
@@ -153,6 +173,11 @@ def test_sql_and_polars_say_the_same_with_the_users_column_names(con):
         ("FROM croma_margins('t', m := 0)", "m is 0; it is the number of neighbours"),
         ("FROM croma_margins('t', m := NULL)", "m is NULL; leave it out"),
         ("FROM croma_margins('t', embedding := 'label')", "'label' is of type string"),
+        (
+            "FROM croma_margins('t', m := 2.5)",
+            "m is Decimal('2.5'); it is the number of neighbours",
+        ),
+        ("FROM croma_margins('t', by := 'label')", "scope 'class"),
         ("FROM croma_margins('t', by := 'label')", "'label' has one value in all"),
         ("FROM croma_neighbours('t', on_bad_vectors := 'x')", "on_bad_vectors is 'x'"),
     ],

@@ -8,6 +8,7 @@ from cohorts import AWKWARD, Cohort, random_cohort
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import croma_sql
 from croma_sql.cohort import build_scope
 from croma_sql.udfs.search import OS, SO, Edges, typed_neighbours
 
@@ -87,8 +88,9 @@ def test_same_bytes_for_any_threads_blocks_and_order(name, monkeypatch):
 @pytest.mark.parametrize("name", AWKWARD)
 def test_shorter_searches_are_prefixes_of_longer_ones(name):
     cohort = AWKWARD[name](3)
-    long = search(cohort, 20)
-    assert_same_bytes(by_id(cohort, search(cohort, 3)), by_id(cohort, long.nearest(3)))
+    names, distances = by_id(cohort, search(cohort, 20))
+    short = by_id(cohort, search(cohort, 3))
+    assert_same_bytes(short, (names[:, :, :3], distances[:, :, :3].copy()))
 
 
 @settings(max_examples=20, deadline=None)
@@ -115,6 +117,28 @@ def test_rows_the_float32_pass_cannot_separate_are_searched_again():
     assert edges.searched_again > 300
     assert_is_true_nearest(close, edges, 5, exact=False)
     assert search(cohort, 5).searched_again < 10
+
+
+def test_an_outlier_makes_no_row_need_the_exact_search():
+    """Its long residual loosens the bound of pairs with itself only."""
+    cohort = AWKWARD["outlier"](1)
+    assert (
+        search(cohort, 5).searched_again
+        <= search(AWKWARD["near-collapsed"](1), 5).searched_again + 2
+    )
+
+
+def test_more_neighbours_than_rows_cost_no_more_than_all(con):
+    """A large m is a way to say all; memory follows the rows, and too few are still too few."""
+    cohort = random_cohort(0, n=100)
+    everything = search(cohort, 10**9)
+    assert everything.neighbour.shape == (2, 100, 100)
+    npt.assert_array_equal(everything.neighbour[:, :, :20], search(cohort, 20).neighbour)
+    margins = croma_sql.margins(**cohort.arguments(), m=10**9)
+    assert margins["undefined_reason"].unique().to_list() == ["too_few_so_and_os"]
+    con.register("tiles", cohort.frame())
+    found = con.sql("SELECT DISTINCT undefined_reason FROM croma_margins('tiles', m := 1000000000)")
+    assert found.fetchall() == [("too_few_so_and_os",)]
 
 
 def test_unusable_rows_are_neither_anchors_nor_candidates():

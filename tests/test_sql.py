@@ -263,6 +263,71 @@ def test_a_stored_view_tells_the_cure_until_it_is_registered(tmp_path):
             assert rows(con.sql("FROM fragile")) == expected
 
 
+def test_register_again_after_a_rollback_and_in_another_database(tmp_path):
+    con = duckdb.connect()
+    con.execute("BEGIN")
+    croma_sql.register(con)
+    con.execute("ROLLBACK")
+    croma_sql.register(con)
+    con.execute(TILES)
+    expected = rows(con.sql("FROM croma_margins('tiles', m := 1)"))
+    con.execute(f"ATTACH '{tmp_path}/other.duckdb'")
+    con.execute("USE other")
+    croma_sql.register(con)
+    con.execute("CREATE TABLE tiles AS FROM memory.tiles")
+    assert rows(con.sql("FROM croma_margins('tiles', m := 1)")) == expected
+
+
+def test_settings_of_the_session_change_nothing(tiles):
+    """Sort order is a setting, and so is how large lists reach Python."""
+    queries = (
+        "SELECT ltm(x, 0.1) FROM (VALUES (1.0), (2.0), (10.0)) t(x)",
+        "FROM croma_margins('tiles', m := 1)",
+    )
+    expected = [rows(tiles.sql(query)) for query in queries]
+    tiles.execute("SET default_order = 'desc'")
+    tiles.execute("SET arrow_large_buffer_size = true")
+    assert [rows(tiles.sql(query)) for query in queries] == expected
+
+
+def test_neighbours_join_ids_of_any_type(tiles):
+    for kind in ("TIMESTAMP", "DOUBLE", "UUID", "DATE"):
+        ids = {
+            "TIMESTAMP": "'2026-01-01 00:00:00'::TIMESTAMP + sample_id * INTERVAL 1 SECOND",
+            "DOUBLE": "sample_id::DOUBLE",
+            "UUID": "uuid()",
+            "DATE": "'2026-01-01'::DATE + sample_id",
+        }[kind]
+        tiles.execute(
+            f"CREATE OR REPLACE TABLE t AS SELECT * REPLACE ({ids} AS sample_id) FROM tiles"
+        )
+        joined = tiles.sql("""
+            SELECT count(*) FROM croma_neighbours('t', m := 1) e
+            JOIN t ON e.neighbour_id = t.sample_id::VARCHAR JOIN t s ON e.sample_id = s.sample_id
+        """)
+        assert joined.fetchall() == [(8,)]
+
+
+def test_columns_may_go_by_any_name_of_ours(tiles):
+    names = [
+        "r",
+        "row",
+        "scope",
+        "relation",
+        "m",
+        "found",
+        "searched",
+        "vectors",
+        "neighbours",
+        "rows",
+    ]
+    tiles.execute(
+        f"CREATE TABLE t AS SELECT *, {', '.join(f'1 AS {name}' for name in names)} FROM tiles"
+    )
+    expected = rows(tiles.sql("FROM croma_margins('tiles', m := 1)"))
+    assert rows(tiles.sql("FROM croma_margins('t', m := 1)")) == expected
+
+
 def test_register_on_a_read_only_database_without_the_macros(tmp_path):
     path = str(tmp_path / "study.duckdb")
     with duckdb.connect(path) as con:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from croma_sql.arrays import checked_m
-from croma_sql.cohort import Names, as_text, build_scope
+from croma_sql.cohort import Names, build_scope
 from croma_sql.edges import neighbour_lists
 from croma_sql.errors import CohortError
 from croma_sql.udfs.search import typed_neighbours
@@ -30,6 +30,8 @@ NEIGHBOURS = (
     " usable BOOLEAN)[]"
 )
 
+_HAS_KERNEL = "SELECT count(*) FROM duckdb_functions() WHERE function_name = ?"
+_WRITABLE = "SELECT NOT readonly FROM duckdb_databases() WHERE database_name = current_database()"
 _STORED, _TEMPORARY = "CREATE OR REPLACE MACRO", "CREATE OR REPLACE TEMP MACRO"
 _registering = threading.Lock()
 
@@ -39,7 +41,8 @@ def register(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
 
     Any number of times, on any connection. The macros are stored in the current database, where
     cursors and later sessions find them (``f0`` and ``ltm`` are plain SQL and need nothing else);
-    in a database opened read-only they are temporary, and each cursor needs its own call.
+    in a database opened read-only they are temporary, and each cursor needs its own call. After
+    ``USE another_database``, call it again.
 
     Parameters
     ----------
@@ -58,19 +61,27 @@ def register(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     [(0.6666666666666666, -0.5)]
     """
     with _registering:  # two cursors of one database may not create the same entry at once
-        found = "SELECT count(*) FROM duckdb_functions() WHERE function_name = ?"
-        if con.execute(found, [KERNEL]).fetchall() == [(0,)]:
-            # No parameter types: they bind as ANY, so vectors of every dimension and precision do.
-            con.create_function(  # type: ignore[call-overload] # its types forget Arrow functions
-                KERNEL, _search_scopes, None, NEIGHBOURS, type="arrow", null_handling="special"
-            )
-        writable = (
-            "SELECT NOT readonly FROM duckdb_databases() WHERE database_name = current_database()"
-        )
-        stored = con.execute(writable).fetchall() == [(True,)]
+        if con.execute(_HAS_KERNEL, [KERNEL]).fetchall() == [(0,)]:
+            _create_kernel(con)
+        stored = con.execute(_WRITABLE).fetchall() == [(True,)]
         for statement in macro_statements():
             con.execute(statement if stored else statement.replace(_STORED, _TEMPORARY, 1))
     return con
+
+
+def _create_kernel(con: duckdb.DuckDBPyConnection) -> None:
+    """Create the function. No parameter types: they bind as ANY, so every kind of vector does."""
+
+    def create(on: duckdb.DuckDBPyConnection) -> None:
+        on.create_function(  # type: ignore[call-overload] # its types forget Arrow functions
+            KERNEL, _search_scopes, None, NEIGHBOURS, type="arrow", null_handling="special"
+        )
+
+    try:
+        create(con)
+    except duckdb.NotImplementedException:  # `con` remembers one that was rolled back
+        with con.cursor() as cursor:
+            create(cursor)
 
 
 def macro_statements() -> Iterator[str]:
@@ -82,7 +93,7 @@ def macro_statements() -> Iterator[str]:
 
 
 def _search_scopes(
-    sample_ids: pa.ChunkedArray,
+    sample_names: pa.ChunkedArray,
     vectors: pa.ChunkedArray,
     labels: pa.ChunkedArray,
     confounders: pa.ChunkedArray,
@@ -90,25 +101,31 @@ def _search_scopes(
     m: pa.ChunkedArray,
     on_bad_vectors: pa.ChunkedArray,
     threads: pa.ChunkedArray,
-    names: pa.ChunkedArray,
+    scopes: pa.ChunkedArray,
+    columns: pa.ChunkedArray,
 ) -> pa.ListArray:
     """Search each scope (one row of lists); returns one list of `NEIGHBOURS` per scope."""
     results = []
-    for row in range(len(sample_ids)):
-        columns = names[row].as_py()
+    for row in range(len(sample_names)):
+        name = scopes[row].as_py()
+        named = columns[row].as_py()
         result = _search_scope(
-            [column[row].values for column in (vectors, labels, confounders, groups, sample_ids)],
+            [column[row].values for column in (vectors, labels, confounders, groups, sample_names)],
             _given(m[row].as_py(), "m"),
             _given(on_bad_vectors[row].as_py(), "on_bad_vectors"),
             threads[row].as_py(),
-            Names(*(_given(columns[name], name) for name in _NAMED)),
+            Names(
+                sample_id=_given(named["sample_id"], "sample_id"),
+                embedding=_given(named["embedding"], "embedding"),
+                label=_given(named["label"], "label"),
+                confounder=_given(named["confounder"], "confounder"),
+                group=_given(named["group_id"], "group_id"),
+                where="" if name is None else f"scope {name!r}",
+            ),
         )
         results.append(result)
     offsets = np.cumsum([0, *map(len, results)])
     return pa.LargeListArray.from_arrays(pa.array(offsets), pa.concat_arrays(results))
-
-
-_NAMED = ("sample_id", "embedding", "label", "confounder", "group_id")
 
 
 def _given(value: Any, name: str) -> Any:
@@ -118,11 +135,11 @@ def _given(value: Any, name: str) -> Any:
 
 
 def _search_scope(
-    columns: list[pa.Array], m: int, on_bad_vectors: OnBadVectors, threads: int, names: Names
+    columns: list[pa.Array], m: Any, on_bad_vectors: OnBadVectors, threads: int, names: Names
 ) -> pa.StructArray:
     scope = build_scope(*columns, names=names, on_bad_vectors=on_bad_vectors)
     edges = typed_neighbours(scope, checked_m(m), threads=threads)
-    lists = neighbour_lists(edges, as_text(columns[-1], names.sample_id))
+    lists = neighbour_lists(edges, columns[-1])
     fields = {
         **dict(zip(lists.type.names, lists.flatten(), strict=True)),
         "usable": pa.array(edges.usable),

@@ -16,6 +16,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
+ROUNDING = 2.0**-24  # of float32
 HALF_VALUES = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
 LANES = 16
 CHUNK = 64
@@ -105,6 +106,20 @@ def distance(stored, square, i, j):
 
 
 @kernel(inline="always")
+def slack(radius, other_radius, d):
+    """Bound on |float32 distance - float64 distance| for residuals of at most these lengths.
+
+    With u = 2^-24: a float32 inner product of length d, summed in any order, is off by at most
+    d u / (1 - d u) |r_i||r_j|; rounding r and |r|^2/2 to float32 and the two subtractions add the
+    small multiples of u below (Higham, Accuracy and Stability of Numerical Algorithms, 3.1). The
+    last term covers the float64 distance itself.
+    """
+    gamma = (d + 8) * ROUNDING / (1 - (d + 8) * ROUNDING)
+    squares = radius * radius + other_radius * other_radius
+    return gamma * radius * other_radius + 4 * ROUNDING * squares + 8 * (d + 16) * 2.0**-53
+
+
+@kernel(inline="always")
 def _keep(score, index, floor, row, value, candidate):
     """Put a candidate into the row's descending list, dropping its last entry."""
     slot = score.shape[1] - 1
@@ -176,17 +191,20 @@ def _insert_exact(best, who, rank, d, j, m):
 
 
 @kernel()
-def rerank(stored, square, order, rank, score, index, slack, best, who, proven, start, stop):
+def rerank(stored, square, order, rank, score, index, radius, longest,
+           best, who, proven, start, stop):  # fmt: skip
     """Order the kept candidates by exact distance and say for which rows that is the true set.
 
     A candidate that was not kept has a float32 distance of at least ``-floor``, hence an exact one
-    of at least ``-floor - slack``. If the m-th exact distance is below that, nothing was missed.
+    of at least ``-floor - slack``. If the m-th exact distance t is below that, nothing was missed.
+    The slack grows with the other's radius, but only the near matter: |r_i - r_j| is at least the
+    difference of their lengths, so whoever is longer than |r_i| + sqrt(2 t) is farther than t. One
+    outlier then costs nothing. (The margins on that reach are far above rounding.)
 
     Parameters
     ----------
     score, index : (n, w), of one type
-    slack : (n,) float64
-        Bound on |float32 distance - exact distance| for every pair of the row.
+    radius : (n,) float64, |r|; longest : the largest of them
     best : (n, m) float64, inf on entry; who : (n, m) int, -1 on entry
         Distances in ascending order, ties by ``rank``, and positions.
     proven : (n,) bool
@@ -200,30 +218,35 @@ def rerank(stored, square, order, rank, score, index, slack, best, who, proven, 
                 break
             d = distance(stored, square, order[p], order[q])
             _insert_exact(best[p], who[p], rank, d, q, m)
-        proven[p] = index[p, last] < 0 or best[p, m - 1] < -np.float64(score[p, last]) - slack[p]
+        farthest = best[p, m - 1]
+        reach = min(longest, 1.001 * (radius[p] + np.sqrt(2.0 * farthest)) + 1e-5)
+        bound = slack(radius[p], reach, stored.shape[1])
+        proven[p] = index[p, last] < 0 or farthest < -np.float64(score[p, last]) - bound
 
 
 @kernel()
 def search_exactly(product, rows, start, half, label, confounder, group, same_label,
-                   stored, square, order, rank, slack, best, who):  # fmt: skip
+                   stored, square, order, rank, radius, best, who):  # fmt: skip
     """Offer every eligible column of one block whose float32 distance could still matter.
 
     ``rows`` are the positions left unproven by `rerank`; columns are ``start, start + 1, ...``.
     ``best`` and ``who`` hold what is known already and end as the true nearest set.
     """
     m = best.shape[1]
+    d = stored.shape[1]
     for a in range(rows.shape[0]):
         p = rows[a]
         for b in range(product.shape[1]):
             q = start + b
-            if half[p] + half[q] - product[a, b] > best[p, m - 1] + slack[p]:
+            measured = half[p] + half[q] - product[a, b]
+            if measured > best[p, m - 1] + slack(radius[p], radius[q], d):
                 continue
             if group[p] == group[q] or (label[p] == label[q]) != same_label:
                 continue
             if (confounder[p] == confounder[q]) == same_label or _holds(who[p], q):
                 continue
-            d = distance(stored, square, order[p], order[q])
-            _insert_exact(best[p], who[p], rank, d, q, m)
+            exact = distance(stored, square, order[p], order[q])
+            _insert_exact(best[p], who[p], rank, exact, q, m)
 
 
 @kernel(inline="always")

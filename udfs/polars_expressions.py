@@ -5,8 +5,8 @@ from typing import Literal
 
 import polars as pl
 
-from croma_sql.arrays import checked_m, scope_ids
-from croma_sql.cohort import Names, build_scope
+from croma_sql.arrays import checked_m
+from croma_sql.cohort import Names, as_column, build_scope
 from croma_sql.edges import margins_of, neighbour_lists
 from croma_sql.errors import CohortError
 from croma_sql.udfs.search import Edges, typed_neighbours
@@ -67,7 +67,7 @@ class CromaExpressions:
         """
 
         def margin_of(edges: Edges, _: pl.Series | None) -> pl.Series:
-            return pl.Series(margins_of(edges).margin, nan_to_null=True)
+            return pl.Series(margins_of(edges, m).margin, nan_to_null=True)
 
         return self._searched(
             _columns(label, confounder, group, sample_id),
@@ -103,7 +103,8 @@ class CromaExpressions:
         }
 
         def lists_of(edges: Edges, ids: pl.Series | None) -> pl.Series:
-            return pl.Series(neighbour_lists(edges, scope_ids(ids, len(edges.usable))))
+            named = range(len(edges.usable)) if ids is None else ids.cast(pl.String)
+            return pl.Series(neighbour_lists(edges, as_column(named, "sample_id")))
 
         return self._searched(
             _columns(label, confounder, group, sample_id),
@@ -139,8 +140,9 @@ class CromaExpressions:
         """
         if not 0 <= alpha <= 1:
             raise CohortError(f"ltm: alpha is {alpha}; it is a fraction from 0 to 1")
-        margins = self._expr.fill_nan(None).drop_nulls()
-        return margins.filter(margins <= margins.quantile(alpha, "linear")).sort().mean()
+        margins = self._expr.cast(pl.Float64).fill_nan(None).drop_nulls()
+        tail = margins.filter(margins <= margins.quantile(alpha, "linear")).sort()
+        return tail.cum_sum().last() / tail.len()  # added in order, as in SQL: the same last bit
 
     def _searched(
         self,

@@ -18,7 +18,7 @@ true nearest set whatever the blocks, threads or order of rows were, to the last
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -30,6 +30,7 @@ from croma_sql.udfs.threads import ForEach, available_cores, cores
 SO, OS = 0, 1
 BLOCK = 2048
 ROWS_PER_TASK = 512
+EXACT_PER_TASK = 1 << 29  # multiplications, about a quarter of a second
 CENTRE_ROWS = 4096
 WORTH_SPREADING = 1 << 26  # multiplications below which a pool costs more than it saves
 
@@ -60,8 +61,8 @@ class Scope:
 class Edges:
     """Typed neighbours of every row of a scope, nearest first. Axis 0 is SO, OS.
 
-    neighbour : (2, n, m) int64, row of the scope, -1 where there are fewer than m
-    distance : (2, n, m) float64 cosine distance, NaN where there are fewer than m
+    neighbour : (2, n, min(m, n)) int64, row of the scope, -1 where there are fewer
+    distance : (2, n, min(m, n)) float64 cosine distance, NaN where there are fewer
     usable : (n,) bool, as in the scope
     searched_again : rows whose first pass could not be proven (a matter of cost, never of result)
     """
@@ -70,10 +71,6 @@ class Edges:
     distance: Float
     usable: NDArray[np.bool_]
     searched_again: int
-
-    def nearest(self, m: int) -> "Edges":
-        """Keep only the ``m`` nearest of each type."""
-        return replace(self, neighbour=self.neighbour[:, :, :m], distance=self.distance[:, :, :m])
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +86,7 @@ class _Layout:
     group: Codes
     residual: NDArray[np.float32]
     half: NDArray[np.float32]
-    slack: Float
+    radius: Float
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +135,9 @@ def typed_neighbours(
     small = len(scope.label) ** 2 * scope.vectors.shape[1] < WORTH_SPREADING
     with cores(1 if small else threads or available_cores()) as for_each:
         layout = _lay_out(scope, for_each)
-        best = np.full((2, len(layout.order), m), np.inf)
-        who = np.full((2, len(layout.order), m), -1, np.int32)
+        depth = min(m, len(scope.label))
+        best = np.full((2, len(layout.order), depth), np.inf)
+        who = np.full((2, len(layout.order), depth), -1, np.int32)
         proven = _search(layout, best, who, for_each, on_progress, block)
         searched_again = 0
         for kind in (SO, OS):
@@ -182,24 +180,8 @@ def _lay_out(scope: Scope, for_each: ForEach) -> _Layout:
         group=scope.group[order],
         residual=residual,
         half=half,
-        slack=_error_bound(half.astype(np.float64), d),
+        radius=np.sqrt(2.0 * half.astype(np.float64)) * (1 + 4 * kernels.ROUNDING),
     )
-
-
-def _error_bound(half: Float, d: int) -> Float:
-    """Bound, per row, on |float32 distance - float64 distance| over all its pairs.
-
-    With u = 2^-24: a float32 inner product of length d, summed in any order, is off by at most
-    d u / (1 - d u) |r_i||r_j|; rounding r and |r|^2/2 to float32 and the two subtractions add the
-    small multiples of u below (Higham, Accuracy and Stability of Numerical Algorithms, 3.1). The
-    last term covers the float64 distance itself.
-    """
-    u = 2.0**-24
-    radius = np.sqrt(2.0 * half) * (1 + 4 * u)
-    longest, largest = radius.max(initial=0.0), half.max(initial=0.0)
-    gamma = (d + 8) * u / (1 - (d + 8) * u)
-    bound: Float = gamma * radius * longest + 6 * u * (half + largest) + 8 * (d + 16) * 2.0**-53
-    return bound
 
 
 def _search(
@@ -211,7 +193,7 @@ def _search(
     block: int,
 ) -> NDArray[np.bool_]:
     n, m = best.shape[1:]
-    width = m + max(8, m // 2)
+    width = min(m + max(8, m // 2), n)
     score = np.full((2, n, width), -np.inf, np.float32)
     index = np.full((2, n, width), -1, np.int32)
     floor = np.full((2, n), -np.inf, np.float32)
@@ -244,11 +226,13 @@ def _search(
     for_each(offer, tiles, count)
     proven = np.empty((2, n), np.bool_)
 
+    longest = layout.radius.max(initial=0.0)
+
     def order_exactly(task: tuple[int, range]) -> None:
         kind, rows = task
         kernels.rerank(
             layout.stored, layout.square, layout.order, layout.rank, score[kind], index[kind],
-            layout.slack, best[kind], who[kind], proven[kind], rows.start, rows.stop,
+            layout.radius, longest, best[kind], who[kind], proven[kind], rows.start, rows.stop,
         )  # fmt: skip
 
     for_each(order_exactly, [(kind, rows) for kind in (SO, OS) for rows in _ranges(n)])
@@ -331,11 +315,13 @@ def _search_again(
             kernels.search_exactly(
                 _product(layout.residual, rows, cols, scratch, block), rows, cols[0],
                 layout.half, layout.label, layout.confounder, layout.group, kind == SO,
-                layout.stored, layout.square, layout.order, layout.rank, layout.slack, best, who,
+                layout.stored, layout.square, layout.order, layout.rank, layout.radius, best, who,
             )  # fmt: skip
 
+    # In the worst case every pair of a task is measured exactly, and Ctrl-C waits for a task.
     if len(left):
-        for_each(search, _pieces(left, min(block, ROWS_PER_TASK)))
+        affordable = EXACT_PER_TASK // layout.residual.size
+        for_each(search, _pieces(left, max(1, min(block, ROWS_PER_TASK, affordable))))
 
 
 def _in_scope_order(

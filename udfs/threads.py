@@ -9,7 +9,7 @@ nothing behind that a forked child could inherit broken.
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -75,8 +75,10 @@ def _spread(
     items: Sequence[Item],
     on_done: Callable[[Item], None] | None = None,
 ) -> None:
-    pending = {pool.submit(work, item): item for item in items}
+    pending: dict[Future[None], Item] = {}
     try:
+        for item in items:
+            pending[pool.submit(work, item)] = item
         for future in as_completed(pending):
             future.result()
             if on_done is not None:

@@ -110,13 +110,13 @@ def _from_parquet(path: Path, sample_id: str, embedding: str) -> VectorSource:
         except (OSError, pa.ArrowException) as error:
             raise unreadable(path, error) from error
 
-    return VectorSource(str(path), len(ids), as_text(as_column(ids), sample_id), batches)
+    return VectorSource(str(path), len(ids), as_text(as_column(ids, sample_id), sample_id), batches)
 
 
 def _from_table(table: pa.Table, name: str, sample_id: str, embedding: str) -> VectorSource:
     check_column(table.column_names, sample_id, name, "sample_id=")
     check_column(table.column_names, embedding, name, "embedding=")
-    ids = as_text(as_column(table.column(sample_id)), sample_id)
+    ids = as_text(as_column(table.column(sample_id), sample_id), sample_id)
 
     def batches() -> Iterator[Matrix]:
         for batch in table.select([embedding]).to_batches(BATCH_ROWS):

@@ -166,7 +166,7 @@ def _ids_of(vectors: VectorSource, ids: Any, manifest: pa.Array | None, column: 
     if vectors.ids is not None:
         found = vectors.ids
     elif ids is not None:
-        found = as_text(as_column(ids), "ids")
+        found = as_text(as_column(ids, "ids"), "ids")
     elif manifest is not None:
         found = manifest
     else:

@@ -55,7 +55,7 @@ def samples_table(source: Any, *, sample_id: str) -> pa.Table:
     name = str(source) if isinstance(source, str | Path) else "the frame"
     table = read_table(source)
     check_column(table.column_names, sample_id, name, "--sample-id")
-    ids = as_text(as_column(table.column(sample_id)), sample_id)
+    ids = as_text(as_column(table.column(sample_id), sample_id), sample_id)
     check_ids(ids, name, sample_id)
     attributes = table.drop_columns([sample_id])
     _check_names(["sample_id", *attributes.column_names], name)

@@ -315,7 +315,7 @@ def _table(rows: pa.Table, edges: Edges, depth: int) -> pa.Table:
 
 def _undefined(rows: pa.Table, edges: Edges) -> pa.Table:
     """Find the samples without a margin at the published m, and why."""
-    reason = pa.array(margins_of(edges.nearest(PUBLISHED_M)).undefined_reason, pa.string())
+    reason = pa.array(margins_of(edges, PUBLISHED_M).undefined_reason, pa.string())
     table = pa.table({"sample_id": rows.column("sample_id"), "reason": reason})
     return table.filter(pc.is_valid(table.column("reason")))
 

@@ -7,7 +7,8 @@
 -- NULL    a NULL label, confounder, group or sample_id is an error that names the rows. A NULL
 --         vector is a bad vector: see on_bad_vectors ('error', 'drop', 'null').
 -- output  sample_id, label, confounder, group_id and scope keep their types; neighbour ids are text.
--- notes   The quoted function is the compiled kernel. Its name is what DuckDB prints where it has
+-- notes   " row" and " everything" begin with a blank so that no column of the relation is meant.
+--         The quoted function is the compiled kernel. Its name is what DuckDB prints where it has
 --         not been registered, so it says what to do.
 CREATE OR REPLACE MACRO croma_search(
     relation, m, id_column, vector_column, label_column, confounder_column, group_column,
@@ -18,19 +19,20 @@ WITH
         SELECT
             scope,
             list(sample_id) AS sample_ids,
+            list(sample_id::VARCHAR) AS sample_names,
             list(vector) AS vectors,
             list(label) AS labels,
             list(confounder) AS confounders,
             list(group_id) AS group_ids
         FROM (
             SELECT
-                r[coalesce(scope_column, ' everything')] AS scope,
-                r[id_column] AS sample_id,
-                r[vector_column] AS vector,
-                r[label_column] AS label,
-                r[confounder_column] AS confounder,
-                r[group_column] AS group_id
-            FROM (SELECT *, NULL::VARCHAR AS " everything" FROM query_table(relation)) AS r
+                " row"[coalesce(scope_column, ' everything')] AS scope,
+                " row"[id_column] AS sample_id,
+                " row"[vector_column] AS vector,
+                " row"[label_column] AS label,
+                " row"[confounder_column] AS confounder,
+                " row"[group_column] AS group_id
+            FROM (SELECT *, NULL::VARCHAR AS " everything" FROM query_table(relation)) AS " row"
         )
         GROUP BY scope
     ),
@@ -38,8 +40,8 @@ WITH
         SELECT
             *,
             "the croma_sql kernel (to add it, run in python: import croma_sql; croma_sql.register(con))"(
-                sample_ids, vectors, labels, confounders, group_ids, m::BIGINT,
-                on_bad_vectors::VARCHAR, current_setting('threads')::BIGINT,
+                sample_names, vectors, labels, confounders, group_ids, m, on_bad_vectors::VARCHAR,
+                current_setting('threads')::BIGINT, scope::VARCHAR,
                 {
                     'sample_id': id_column, 'embedding': vector_column, 'label': label_column,
                     'confounder': confounder_column, 'group_id': group_column

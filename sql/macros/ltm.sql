@@ -10,7 +10,7 @@ CREATE OR REPLACE MACRO ltm(x, alpha := 0.10) AS
     list_transform(
         list_transform(
             list_transform(
-                [list(x::DOUBLE ORDER BY x) FILTER (NOT isnan(x::DOUBLE))],
+                [list(x::DOUBLE ORDER BY x::DOUBLE ASC) FILTER (NOT isnan(x::DOUBLE))],
                 lambda margins: {
                     'margins': margins,
                     'at':

@@ -20,10 +20,10 @@ WITH
             group_id,
             usable,
             CASE
-                WHEN m BETWEEN 1 AND depth THEN croma_typed_mean(so_distance, m)
+                WHEN m BETWEEN 1 AND depth AND m = floor(m) THEN croma_typed_mean(so_distance, m)
                 ELSE error('margins_at: m is ' || coalesce(m::VARCHAR, 'NULL') || ', but benchmark "'
                     || benchmark || '" was scored to a depth of ' || depth || ' for encoder "' || encoder
-                    || '"; m can be 1 to ' || depth || ', or score again with a larger m')
+                    || '"; m can be a whole number up to ' || depth || ', or score again with a larger m')
             END AS d_so,
             croma_typed_mean(os_distance, m) AS d_os
         FROM typed_neighbour_files

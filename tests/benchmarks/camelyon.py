@@ -133,17 +133,14 @@ def report(laps: dict[str, list[tuple[float, float]]], n: int, difference: float
     seconds = {name: statistics.median(lap[0] for lap in runs) for name, runs in laps.items()}
     megabytes = {name: max(lap[1] for lap in runs) for name, runs in laps.items()}
     reference = seconds["croma 1.0.1"]
-    out = [
-        f"{n} x {DIMENSIONS} float16, {os.cpu_count()} cores, {platform.processor() or platform.machine()}"
-    ]
+    out = [f"{n} x {DIMENSIONS} float16, {os.cpu_count()} cores, {platform.machine()}"]
     for name in laps:
         ratio = f"{reference / seconds[name]:8.1f} x faster" if name.startswith("score") else ""
         out.append(f"{name:12} {seconds[name]:8.2f} s {megabytes[name]:8.0f} MB {ratio}")
     out.append(f"largest difference of a margin: {difference:.1e}")
-    out += [
-        json.dumps({"step": name, "n": n, "d": DIMENSIONS, "seconds": [lap[0] for lap in runs], "peak_mb": megabytes[name]})
-        for name, runs in laps.items()
-    ]  # fmt: skip
+    for name, runs in laps.items():
+        line = {"step": name, "n": n, "d": DIMENSIONS, "seconds": [lap[0] for lap in runs]}
+        out.append(json.dumps(line | {"peak_mb": megabytes[name]}))
     sys.stdout.write("\n".join(out) + "\n")
 
 
