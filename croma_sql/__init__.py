@@ -7,8 +7,9 @@ from croma_sql.udfs.duckdb_functions import register
 from croma_sql.udfs.polars_expressions import CromaExpressions
 from croma_sql.version import __version__
 from croma_sql.warehouse.benchmarks import add_benchmark
+from croma_sql.warehouse.check import check
 from croma_sql.warehouse.embeddings import import_embeddings
-from croma_sql.warehouse.inspect import check, info
+from croma_sql.warehouse.info import info
 from croma_sql.warehouse.layout import create_warehouse
 from croma_sql.warehouse.samples import import_samples
 from croma_sql.warehouse.scores import score

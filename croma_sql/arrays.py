@@ -10,7 +10,7 @@ import pyarrow as pa
 from croma_sql.cohort import as_column, build_scope
 from croma_sql.edges import margins_of, neighbour_lists
 from croma_sql.errors import CohortError
-from croma_sql.udfs.search import Scope
+from croma_sql.udfs.scope import Scope
 from croma_sql.udfs.search import typed_neighbours as search
 from croma_sql.vectors import OnBadVectors
 

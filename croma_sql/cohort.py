@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from croma_sql.errors import CohortError, listed
-from croma_sql.udfs.search import Scope
+from croma_sql.udfs.scope import Scope
 from croma_sql.vectors import OnBadVectors, as_matrix, with_direction
 
 

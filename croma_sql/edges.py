@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from croma_sql.udfs.search import OS, SO, Edges
+from croma_sql.udfs.scope import OS, SO, Edges
 
 UNDEFINED_REASONS = (
     "too_few_so",

@@ -1,13 +1,12 @@
 """Open a connection on a warehouse, with its views."""
 
-from importlib.resources import files
 from pathlib import Path
 
 import duckdb
 
-from croma_sql.errors import WarehouseError
 from croma_sql.udfs.duckdb_functions import register
 from croma_sql.warehouse import layout
+from croma_sql.warehouse.views import add_source, add_view
 
 VIEWS = ("samples", "embeddings", "typed_neighbours", "margins_at", "margins", "encoder_summary")
 
@@ -42,27 +41,3 @@ def connect(warehouse: str | Path) -> duckdb.DuckDBPyConnection:
     for view in VIEWS:
         add_view(con, view)
     return con
-
-
-def add_source(con: duckdb.DuckDBPyConnection, name: str, paths: list[Path]) -> None:
-    """Create the view ``sql/sources/<name>.sql`` over files; empty where there are none."""
-    bound = {"files": [str(path) for path in paths]}
-    try:
-        if paths:
-            con.sql(_text("sources", name), params=bound).create_view(name)
-        else:
-            con.sql(_text("sources", f"no_{name}")).create_view(name)
-    except duckdb.Error as error:
-        raise WarehouseError(
-            f"files of the warehouse cannot be read: {error}. croma-sql check names all that are "
-            "damaged"
-        ) from error
-
-
-def add_view(con: duckdb.DuckDBPyConnection, name: str) -> None:
-    """Create the view or macro ``sql/views/<name>.sql``."""
-    con.execute(_text("views", name))
-
-
-def _text(folder: str, name: str) -> str:
-    return (files("croma_sql.sql") / folder / f"{name}.sql").read_text(encoding="utf-8")

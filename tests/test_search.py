@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import croma_sql
 from croma_sql.cohort import build_scope
-from croma_sql.udfs.search import OS, SO, Edges, typed_neighbours
+from croma_sql.udfs.scope import OS, SO, Edges
+from croma_sql.udfs.search import typed_neighbours
 
 
 def search(cohort, m, **options) -> Edges:

@@ -19,7 +19,7 @@ from cohorts import AWKWARD, random_cohort
 
 import croma_sql
 from croma_sql.session import VIEWS
-from croma_sql.warehouse.embeddings import PRECISIONS
+from croma_sql.warehouse.embedding_files import PRECISIONS
 
 SELECT = "SELECT sample_id, label, confounder, group_id FROM samples"
 ODD_NAMES = [

@@ -9,7 +9,8 @@ from croma_sql.arrays import checked_m
 from croma_sql.cohort import Names, as_column, build_scope
 from croma_sql.edges import margins_of, neighbour_lists
 from croma_sql.errors import CohortError
-from croma_sql.udfs.search import Edges, typed_neighbours
+from croma_sql.udfs.scope import Edges
+from croma_sql.udfs.search import typed_neighbours
 
 IntoExpr = pl.Expr | str
 KeepRows = Literal["error", "null"]

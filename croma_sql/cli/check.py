@@ -5,13 +5,13 @@ from pathlib import Path
 import typer
 
 from croma_sql.cli.output import progress
-from croma_sql.warehouse import inspect
+from croma_sql.warehouse.check import check as find_problems
 
 
 def check(warehouse: Path) -> None:
     """Verify every file against the contract; names what is wrong, exit 1 if anything is."""
     with progress() as report:
-        problems = inspect.check(warehouse, lambda share: report("checking", share))
+        problems = find_problems(warehouse, lambda share: report("checking", share))
     for problem in problems:
         typer.echo(f"croma-sql: {problem}", err=True)
     if problems:

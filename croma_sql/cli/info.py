@@ -6,12 +6,12 @@ import polars as pl
 import typer
 
 from croma_sql.cli.output import print_table
-from croma_sql.warehouse import inspect
+from croma_sql.warehouse.info import info as describe
 
 
 def info(warehouse: Path) -> None:
     """Show datasets, encoders, benchmarks, and what is scored or out of date."""
-    found = inspect.info(warehouse)
+    found = describe(warehouse)
     for title, rows in (
         ("datasets", found.datasets),
         ("encoders", found.encoders),

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from croma_sql.errors import BenchmarkError, listed
-from croma_sql.session import add_source, add_view
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.publish import publishing
+from croma_sql.warehouse.views import add_source, add_view
 
 REQUIRED = ("sample_id", "label", "confounder", "group_id")
 OPTIONAL = ("subset",)

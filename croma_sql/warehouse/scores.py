@@ -4,8 +4,6 @@ A file is up to date when its fingerprint is that of the vectors, the benchmark'
 and the version now. It is written whole or not at all: an interrupted run goes on where it stopped.
 """
 
-import hashlib
-import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,19 +12,19 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 
 from croma_sql.cohort import Names, build_scope
 from croma_sql.edges import margins_of, neighbour_lists
 from croma_sql.errors import CromaSqlError, ScoringError, listed
-from croma_sql.udfs.search import Edges, typed_neighbours
+from croma_sql.udfs.scope import Edges
+from croma_sql.udfs.search import typed_neighbours
 from croma_sql.vectors import Matrix
 from croma_sql.version import __version__
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.benchmarks import Benchmark, read_benchmark
-from croma_sql.warehouse.embeddings import read_batches, read_shape
+from croma_sql.warehouse.benchmarks import read_benchmark
+from croma_sql.warehouse.embedding_files import read_batches, read_shape
+from croma_sql.warehouse.plan import Work, plan
 from croma_sql.warehouse.publish import read_metadata, write_table
-from croma_sql.warehouse.samples import read_ids
 
 PUBLISHED_M = 5  # of the view margins
 
@@ -50,18 +48,6 @@ class Scored:
     n_undefined: int = 0
     left_out: int = 0
     searched_again: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """Rows of a benchmark that have a vector under an encoder, and the files that hold them."""
-
-    benchmark: str
-    encoder: str
-    rows: pa.Table
-    left_out: int
-    files: list[Path]
-    fingerprint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +111,7 @@ def score(
             report = _reporter(on_progress, name, one)
             try:
                 outcomes.append(
-                    _score(root, _plan(root, rows, one, m), m, threads, on_undefined, report)
+                    _score(root, plan(root, rows, one, m), m, threads, on_undefined, report)
                 )
             except CromaSqlError as error:
                 failures.append(f"benchmark {name!r}, encoder {one!r}: {error}")
@@ -138,13 +124,6 @@ def score(
 def encoders(root: Path) -> list[str]:
     """Names of the encoders that have vectors."""
     return sorted({file.encoder for file in layout.embeddings_files(root)})
-
-
-def is_stale(root: Path, file: layout.ScoresFile) -> bool:
-    """Tell whether vectors, benchmark rows or version have changed since a file was scored."""
-    about = read_metadata(file.path)
-    work = _plan(root, read_benchmark(root, file.benchmark), file.encoder, about.get("depth", 0))
-    return work.fingerprint != about.get("fingerprint")
 
 
 def _chosen(one: str | None, known: list[str], what: str, root: Path) -> list[str]:
@@ -167,54 +146,9 @@ def _reporter(
     return report
 
 
-def _plan(root: Path, benchmark: Benchmark, encoder: str, depth: int) -> _Work:
-    """Find the rows that take part, the files that hold their vectors, and the fingerprint."""
-    needed = benchmark.rows.column("sample_id").unique()
-    files, found, dropped = [], [], []
-    for file in layout.embeddings_files(root):
-        if file.encoder != encoder:
-            continue
-        ids = read_ids(file.path)
-        left_out = pa.array(read_shape(file.path).dropped, pa.string())
-        if _any_in(needed, ids) or _any_in(needed, left_out):
-            files.append(file)
-            found.append(ids)
-            dropped.append(left_out)
-    with_vector, without = (
-        pa.concat_arrays([pa.array([], pa.string()), *arrays]) for arrays in (found, dropped)
-    )
-    absent = needed.filter(pc.invert(pc.is_in(needed, pa.concat_arrays([with_vector, without]))))
-    if files and len(absent):
-        raise ScoringError(
-            f"{len(absent)} of {len(needed)} samples have no vector: {listed(absent.to_pylist())}. "
-            "Import their embeddings, or narrow the benchmark's WHERE"
-        )
-    takes_part = pc.is_in(benchmark.rows.column("sample_id"), with_vector)
-    rows = benchmark.rows.filter(takes_part).combine_chunks()
-    digest = hashlib.sha256(f"{__version__} {layout.FORMAT} {depth}\n".encode())
-    for file in files:
-        with file.path.open("rb") as opened:
-            digest.update(hashlib.file_digest(opened, "sha256").digest())
-    written = io.BytesIO()
-    pa.csv.write_csv(rows, written)
-    digest.update(written.getbuffer())
-    return _Work(
-        benchmark=benchmark.name,
-        encoder=encoder,
-        rows=rows,
-        left_out=len(benchmark.rows) - len(rows),
-        files=[file.path for file in files],
-        fingerprint=digest.hexdigest(),
-    )
-
-
-def _any_in(values: pa.ChunkedArray, others: pa.Array) -> bool:
-    return bool(pc.any(pc.is_in(values, others)).as_py())
-
-
 def _score(
     root: Path,
-    work: _Work,
+    work: Work,
     m: int,
     threads: int | None,
     on_undefined: OnUndefined,
@@ -256,7 +190,7 @@ def _score(
     return Scored(work.benchmark, work.encoder, "scored", n, len(reasons), left_out, searched_again)
 
 
-def _load(work: _Work) -> _Vectors:
+def _load(work: Work) -> _Vectors:
     """Read the vectors of the rows that take part, once each, into one matrix."""
     shapes = [read_shape(path) for path in work.files]
     if len({shape.d for shape in shapes}) > 1:

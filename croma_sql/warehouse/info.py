@@ -1,0 +1,126 @@
+"""What is in a warehouse, what is scored, and what is out of date."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from croma_sql.importers.tables import unreadable
+from croma_sql.warehouse import layout
+from croma_sql.warehouse.benchmarks import read_benchmark
+from croma_sql.warehouse.embedding_files import read_shape
+from croma_sql.warehouse.plan import is_stale
+from croma_sql.warehouse.publish import read_metadata
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetInfo:
+    """A dataset: number of samples, names of attributes."""
+
+    name: str
+    n: int
+    attributes: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderInfo:
+    """Vectors of an encoder of a dataset."""
+
+    name: str
+    dataset: str
+    n: int
+    d: int
+    dtype: str
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkInfo:
+    """A benchmark: its rows and how many labels, confounders, groups and subsets they have."""
+
+    name: str
+    n: int
+    labels: int
+    confounders: int
+    groups: int
+    subsets: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScoresInfo:
+    """Scores of a benchmark under an encoder; stale if vectors, rows or version have changed."""
+
+    benchmark: str
+    encoder: str
+    depth: int
+    n_undefined: int
+    stale: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WarehouseInfo:
+    """Everything in a warehouse."""
+
+    datasets: list[DatasetInfo]
+    encoders: list[EncoderInfo]
+    benchmarks: list[BenchmarkInfo]
+    scores: list[ScoresInfo]
+
+
+def info(warehouse: str | Path) -> WarehouseInfo:
+    """Describe a warehouse.
+
+    Raises
+    ------
+    CromaSqlError
+        A file that cannot be read; `check` names them all.
+    """
+    root = layout.open_warehouse(warehouse)
+    return WarehouseInfo(
+        datasets=[_dataset(name, path) for name, path in layout.samples_files(root).items()],
+        encoders=[_encoder(file) for file in layout.embeddings_files(root)],
+        benchmarks=[_benchmark(root, name) for name in layout.benchmarks_files(root)],
+        scores=[_scores(root, file) for file in layout.typed_neighbours_files(root)],
+    )
+
+
+def _dataset(name: str, path: Path) -> DatasetInfo:
+    file = _metadata(path)
+    columns = [column for column in file.schema.to_arrow_schema().names if column != "sample_id"]
+    return DatasetInfo(name, file.num_rows, columns)
+
+
+def _encoder(file: layout.EmbeddingsFile) -> EncoderInfo:
+    shape = read_shape(file.path)
+    n = _metadata(file.path).num_rows
+    return EncoderInfo(file.encoder, file.dataset, n, shape.d, shape.dtype, len(shape.dropped))
+
+
+def _benchmark(root: Path, name: str) -> BenchmarkInfo:
+    rows = read_benchmark(root, name).rows
+    counts = (
+        pc.count_distinct(rows.column(column)).as_py()
+        for column in ("label", "confounder", "group_id", "subset")
+    )
+    return BenchmarkInfo(name, len(rows), *counts)
+
+
+def _scores(root: Path, file: layout.ScoresFile) -> ScoresInfo:
+    _metadata(file.path)
+    about = read_metadata(file.path)
+    return ScoresInfo(
+        file.benchmark,
+        file.encoder,
+        about.get("depth", 0),
+        about.get("n_undefined", 0),
+        is_stale(root, file),
+    )
+
+
+def _metadata(path: Path) -> pq.FileMetaData:
+    try:
+        return pq.read_metadata(path)
+    except (OSError, pa.ArrowException) as error:
+        raise unreadable(path, error) from error

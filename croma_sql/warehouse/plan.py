@@ -1,0 +1,82 @@
+"""Which rows of a benchmark an encoder can be scored on, and whether that has been done."""
+
+import hashlib
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from croma_sql.errors import ScoringError, listed
+from croma_sql.version import __version__
+from croma_sql.warehouse import layout
+from croma_sql.warehouse.benchmarks import Benchmark, read_benchmark
+from croma_sql.warehouse.embedding_files import read_shape
+from croma_sql.warehouse.publish import read_metadata
+from croma_sql.warehouse.samples import read_ids
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Rows of a benchmark that have a vector under an encoder, and the files that hold them."""
+
+    benchmark: str
+    encoder: str
+    rows: pa.Table
+    left_out: int
+    files: list[Path]
+    fingerprint: str
+
+
+def plan(root: Path, benchmark: Benchmark, encoder: str, depth: int) -> Work:
+    """Find the rows that take part, the files that hold their vectors, and the fingerprint."""
+    needed = benchmark.rows.column("sample_id").unique()
+    files, found, dropped = [], [], []
+    for file in layout.embeddings_files(root):
+        if file.encoder != encoder:
+            continue
+        ids = read_ids(file.path)
+        left_out = pa.array(read_shape(file.path).dropped, pa.string())
+        if _any_in(needed, ids) or _any_in(needed, left_out):
+            files.append(file)
+            found.append(ids)
+            dropped.append(left_out)
+    with_vector, without = (
+        pa.concat_arrays([pa.array([], pa.string()), *arrays]) for arrays in (found, dropped)
+    )
+    absent = needed.filter(pc.invert(pc.is_in(needed, pa.concat_arrays([with_vector, without]))))
+    if files and len(absent):
+        raise ScoringError(
+            f"{len(absent)} of {len(needed)} samples have no vector: {listed(absent.to_pylist())}. "
+            "Import their embeddings, or narrow the benchmark's WHERE"
+        )
+    takes_part = pc.is_in(benchmark.rows.column("sample_id"), with_vector)
+    rows = benchmark.rows.filter(takes_part).combine_chunks()
+    digest = hashlib.sha256(f"{__version__} {layout.FORMAT} {depth}\n".encode())
+    for file in files:
+        with file.path.open("rb") as opened:
+            digest.update(hashlib.file_digest(opened, "sha256").digest())
+    written = io.BytesIO()
+    pa.csv.write_csv(rows, written)
+    digest.update(written.getbuffer())
+    return Work(
+        benchmark=benchmark.name,
+        encoder=encoder,
+        rows=rows,
+        left_out=len(benchmark.rows) - len(rows),
+        files=[file.path for file in files],
+        fingerprint=digest.hexdigest(),
+    )
+
+
+def _any_in(values: pa.ChunkedArray, others: pa.Array) -> bool:
+    return bool(pc.any(pc.is_in(values, others)).as_py())
+
+
+def is_stale(root: Path, file: layout.ScoresFile) -> bool:
+    """Tell whether vectors, benchmark rows or version have changed since a file was scored."""
+    about = read_metadata(file.path)
+    work = plan(root, read_benchmark(root, file.benchmark), file.encoder, about.get("depth", 0))
+    return work.fingerprint != about.get("fingerprint")

@@ -1,0 +1,32 @@
+"""Views over the files of a warehouse, from ``sql/sources`` and ``sql/views``."""
+
+from importlib.resources import files
+from pathlib import Path
+
+import duckdb
+
+from croma_sql.errors import WarehouseError
+
+
+def add_source(con: duckdb.DuckDBPyConnection, name: str, paths: list[Path]) -> None:
+    """Create the view ``sql/sources/<name>.sql`` over files; empty where there are none."""
+    bound = {"files": [str(path) for path in paths]}
+    try:
+        if paths:
+            con.sql(_text("sources", name), params=bound).create_view(name)
+        else:
+            con.sql(_text("sources", f"no_{name}")).create_view(name)
+    except duckdb.Error as error:
+        raise WarehouseError(
+            f"files of the warehouse cannot be read: {error}. croma-sql check names all that are "
+            "damaged"
+        ) from error
+
+
+def add_view(con: duckdb.DuckDBPyConnection, name: str) -> None:
+    """Create the view or macro ``sql/views/<name>.sql``."""
+    con.execute(_text("views", name))
+
+
+def _text(folder: str, name: str) -> str:
+    return (files("croma_sql.sql") / folder / f"{name}.sql").read_text(encoding="utf-8")
