@@ -10,9 +10,13 @@
 -- NULL    a statistic without any defined margin
 CREATE OR REPLACE VIEW encoder_summary AS
 WITH
+    scored AS MATERIALIZED (
+        SELECT benchmark, encoder, subset, margin
+        FROM margins
+    ),
     subsets AS (
         SELECT benchmark, encoder, subset, median(margin) AS croma
-        FROM margins
+        FROM scored
         GROUP BY benchmark, encoder, subset
     ),
     headline AS (
@@ -31,7 +35,7 @@ WITH
             ltm(margin, 0.05) AS ltm05,
             ltm(margin, 0.10) AS ltm10,
             ltm(margin, 0.20) AS ltm20
-        FROM margins
+        FROM scored
         GROUP BY benchmark, encoder
     )
 SELECT benchmark, encoder, n, n_undefined, croma, pooled_median, f0, ltm05, ltm10, ltm20
