@@ -34,6 +34,7 @@ def connect(warehouse: str | Path) -> duckdb.DuckDBPyConnection:
     """
     root = layout.open_warehouse(warehouse)
     con = register(duckdb.connect())
+    con.execute("SET enable_progress_bar = false")  # it would go to stdout, into the data
     con.execute("SET arrow_large_buffer_size = true")  # scopes of more than 2^31 values
     add_source(con, "sample_files", list(layout.samples_files(root).values()))
     add_source(con, "embedding_files", [file.path for file in layout.embeddings_files(root)])

@@ -16,8 +16,10 @@ OnBadVectors = Literal["error", "drop", "null"]
 EXTREME_EXPONENT = 200  # beyond 2^200, the product of two sums of squares may leave float64
 
 
-def as_matrix(embeddings: Any, column: str = "embedding") -> Matrix:
+def as_matrix(embeddings: Any, column: str = "embedding", first_row: int = 0) -> Matrix:
     """Read a 2-D array, an Arrow or Polars column of lists, or nested lists.
+
+    ``column`` and ``first_row`` are what messages call the column and its first row.
 
     Returns
     -------
@@ -30,7 +32,7 @@ def as_matrix(embeddings: Any, column: str = "embedding") -> Matrix:
         Not numbers, not two-dimensional, or vectors of different lengths.
     """
     if hasattr(embeddings, "__arrow_c_stream__") or isinstance(embeddings, pa.Array):
-        return _from_arrow(_one_array(embeddings), column)
+        return _from_arrow(_one_array(embeddings), column, first_row)
     if isinstance(embeddings, np.ma.MaskedArray):
         embeddings = np.ma.filled(embeddings.astype(np.float64), np.nan)
     try:
@@ -75,13 +77,13 @@ def _one_array(column: Any) -> pa.Array:
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
-def _from_arrow(array: pa.Array, column: str) -> Matrix:
+def _from_arrow(array: pa.Array, column: str, first_row: int) -> Matrix:
     if pa.types.is_fixed_size_list(array.type):
         lengths = None
         d = array.type.list_size
     elif pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
         lengths = np.diff(np.asarray(array.offsets))
-        d = _common_length(array, lengths, column)
+        d = _common_length(array, lengths, column, first_row)
     else:
         raise CohortError(
             f"{column!r} is of type {array.type}; expected a list of numbers per row "
@@ -95,7 +97,7 @@ def _from_arrow(array: pa.Array, column: str) -> Matrix:
     return matrix
 
 
-def _common_length(array: pa.Array, lengths: NDArray[Any], column: str) -> int:
+def _common_length(array: pa.Array, lengths: NDArray[Any], column: str, first_row: int) -> int:
     present = np.asarray(pc.is_valid(array))
     found, counts = np.unique(lengths[present], return_counts=True)
     if not len(found):
@@ -103,11 +105,12 @@ def _common_length(array: pa.Array, lengths: NDArray[Any], column: str) -> int:
     usual = int(found[counts.argmax()])
     odd = np.flatnonzero(present & (lengths != usual))
     if len(odd):
+        rows, found = (odd + first_row).tolist(), lengths[odd].tolist()
         raise CohortError(
-            f"{column!r} holds vectors of different lengths: {usual} in most rows, but "
-            f"{len(odd)} of {len(array)} rows differ, first in row(s) {listed(odd.tolist())} "
-            f"(length {listed(lengths[odd].tolist())}). One encoder has one dimension: "
-            "score encoders separately (by := 'encoder', .over('encoder')) or mend the rows"
+            f"{column!r} holds vectors of different lengths: {usual} in most rows, but {len(odd)} "
+            f"of {len(array)} rows differ, first in row(s) {listed(rows)} (length "
+            f"{listed(found)}). One encoder has one dimension: score encoders separately "
+            "(by := 'encoder', .over('encoder')) or mend the rows"
         )
     return usual
 

@@ -1,5 +1,6 @@
 """Every mistake is answered in the user's words: what, where, which rows, how to mend it."""
 
+import datetime
 import re
 
 import duckdb
@@ -306,6 +307,64 @@ def test_dimensions_that_differ_within_an_encoder(root, tmp_path):
         import_tiles(root, other, dataset="d2")
 
 
+def test_missing_vectors_at_the_head_of_a_list_column(root, tmp_path):
+    """Their dimension is that of the first vector there is, however far below."""
+    path = tmp_path / "v.parquet"
+    vectors = [None] * 5000 + [[1.0, 2.0]] * 10
+    frame = pl.DataFrame({"sample_id": ids(5010), "embedding": vectors})
+    frame.write_parquet(path)
+    with raises("of the first", "vectors are NULL"):
+        import_tiles(root, path, samples=frame)
+    done = import_tiles(root, path, samples=frame, on_bad_vectors="null")
+    assert (done.n, done.d, done.bad) == (5010, 2, 5000)
+    assert import_tiles(root, path, samples=frame, on_bad_vectors="drop").n == 10
+    for nothing in (None, []):
+        empty = frame.with_columns(embedding=pl.Series([nothing] * 5010, dtype=pl.List(pl.Float32)))
+        with raises("'embedding' holds no vector at all"):
+            import_tiles(root, empty, samples=frame)
+    with raises("not one of the 40 vectors has a direction"):
+        import_tiles(
+            root, with_holes(0.0, range(40)), encoder="f", on_bad_vectors="drop", dataset="z"
+        )
+    np.save(tmp_path / "empty.npy", np.zeros((40, 0)))
+    with raises("empty.npy holds an array of shape (40, 0)"):
+        import_tiles(root, tmp_path / "empty.npy", samples=tiles())
+
+
+def test_vectors_of_another_length_are_named_by_their_row_in_the_file(root, tmp_path):
+    path = tmp_path / "v.parquet"
+    vectors = [[1.0, 2.0]] * 5000 + [[1.0]] + [[1.0, 2.0]] * 20
+    pl.DataFrame({"sample_id": ids(5021), "embedding": vectors}).write_parquet(path)
+    with raises(f"{path}: 'embedding' holds vectors of different lengths", "row(s) 5000"):
+        import_tiles(root, path, samples=pl.DataFrame({"sample_id": ids(5021)}))
+
+
+def test_attributes_that_sql_cannot_put_into_one_column(root):
+    one = pl.DataFrame({"sample_id": ["a"], "v": [1]})
+    croma_sql.import_samples(root, one, dataset="one")
+    for value in (datetime.date(2026, 1, 1), True, {"a": 1}):
+        other = pl.DataFrame({"sample_id": ["b"], "v": [value]})
+        with raises("column 'v' is", "but int64 in dataset 'one'", "text will do"):
+            croma_sql.import_samples(root, other, dataset="two")
+    croma_sql.import_samples(root, pl.DataFrame({"sample_id": ["b"], "V": ["x"]}), dataset="two")
+    assert sorted(croma_sql.connect(root).sql("SELECT v FROM samples").fetchall()) == [
+        ("1",),
+        ("x",),
+    ]
+
+
+def test_options_of_importing_and_scoring(root):
+    with raises("on_bad_vectors is 'Error'"):
+        import_tiles(root, on_bad_vectors="Error")
+    import_tiles(root)
+    with raises("on_undefined is 'eror'"):
+        croma_sql.score(root, on_undefined="eror")
+    with raises("m is 5.5"):
+        croma_sql.score(root, m=5.5)
+    with raises("threads is 0"):
+        croma_sql.score(root, threads=0)
+
+
 def test_bad_vectors_on_import(root):
     frame = with_holes(np.inf)
     with raises("the frame: 2 of the first 40 vectors", "'s3', 's7'", "--on-bad-vectors drop"):
@@ -343,6 +402,13 @@ def test_bad_vectors_on_import(root):
         (SELECT + " UNION ALL " + SELECT, ("40 sample(s) more than once", "column subset")),
         (SELECT.replace("samples", "cells"), ("fails", "cells does not exist")),
         (SELECT.replace("group_id", "centre"), ("fails", '"centre" not found')),
+        (SELECT.replace("group_id", "group_id, label"), ("each once",)),
+        (SELECT.replace("label", "[1] AS label"), ("column 'label' is of type list",)),
+        (SELECT.replace("label", "'nan'::DOUBLE AS label"), ("label is NULL in 40 of 40 rows",)),
+        (
+            SELECT.replace("sample_id", "'x' || sample_id AS sample_id"),
+            ("40 sample_id(s) that no",),
+        ),
     ],
 )
 def test_benchmarks_that_are_none(root, select, parts):
@@ -390,10 +456,44 @@ def test_links_out_of_a_warehouse_are_refused(root, tmp_path):
     croma_sql.add_benchmark(root, "b", SELECT)
     (root / "samples" / "link.parquet").symlink_to(outside)
     for use in (croma_sql.connect, croma_sql.info, croma_sql.score):
-        with raises("link.parquet is a link", "outside of the warehouse", "copy the file"):
+        with raises("link.parquet is a link", "outside of the warehouse", "put the file itself"):
             use(root)
     (problem,) = croma_sql.check(root)
     assert "link.parquet is a link" in problem
+
+
+def test_a_marker_or_folder_that_is_a_link_out_is_refused(root, tmp_path):
+    import_tiles(root)
+    (root / "scores").symlink_to(tmp_path)
+    croma_sql.add_benchmark(root, "b", SELECT)
+    with raises("is a link", "reads and writes nothing outside"):
+        croma_sql.score(root, on_undefined="null")
+    (root / "warehouse.json").rename(tmp_path / "theirs.json")
+    (root / "warehouse.json").symlink_to(tmp_path / "theirs.json")
+    with raises("warehouse.json is a link", "outside of the warehouse"):
+        croma_sql.connect(root)
+
+
+@pytest.mark.parametrize("name", ["*.parquet", "?evil.parquet", "[.]evil.parquet", ".evil.parquet"])
+def test_names_that_a_warehouse_does_not_write_are_not_read(root, tmp_path, name):
+    """To DuckDB such a name is a pattern, and what it matches may lead outside."""
+    import_tiles(root)
+    secret = tmp_path / "secret.parquet"
+    pl.DataFrame({"sample_id": ["secret"]}).write_parquet(secret)
+    (root / "samples" / name).write_bytes((root / "samples" / "d.parquet").read_bytes())
+    if name != ".evil.parquet":
+        (root / "samples" / ".evil.parquet").symlink_to(secret)
+    assert croma_sql.connect(root).sql("SELECT count(*) FROM samples").fetchall() == [(40,)]
+    assert any(f"{name} is not a file that a warehouse has" in p for p in croma_sql.check(root))
+
+
+def test_a_folder_in_the_place_of_a_file_is_not_read(root):
+    import_tiles(root)
+    folder = root / "samples" / "e.parquet"
+    folder.mkdir()
+    pl.DataFrame({"sample_id": ["x"]}).write_parquet(folder / "part.parquet")
+    assert croma_sql.connect(root).sql("SELECT count(*) FROM samples").fetchall() == [(40,)]
+    assert croma_sql.import_samples(root, pl.DataFrame({"sample_id": ["x"]}), dataset="f") == 1
 
 
 def test_too_few_typed_neighbours(root):
@@ -449,7 +549,7 @@ def test_no_warehouse_and_a_newer_one(tmp_path, root):
             use(tmp_path)
     croma_sql.create_warehouse(root)
     (root / "warehouse.json").write_text('{"format": 2}')
-    with raises("has format 2", "reads up to 1", "Update croma_sql"):
+    with raises("has format 2", "reads 1 to 1", "Update croma_sql"):
         croma_sql.connect(root)
     (root / "warehouse.json").write_text("{")
     with raises("warehouse.json cannot be read"):
@@ -463,9 +563,11 @@ def test_a_folder_of_other_things_is_left_alone(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-def test_a_folder_that_would_be_taken_for_an_encoder(tmp_path):
-    with raises("a folder named 'Encoder=x'", "put the warehouse elsewhere"):
-        croma_sql.create_warehouse(tmp_path / "Encoder=x" / "warehouse")
+@pytest.mark.parametrize("name", ["encoder=old", "slide=1", "a*", "b?", "c[1]"])
+def test_a_path_that_sql_would_read_as_a_pattern_or_a_column(tmp_path, name):
+    for use in (croma_sql.create_warehouse, croma_sql.connect):
+        with raises(f"{name}/w cannot be a warehouse", f"{name!r}", "as a pattern or as a column"):
+            use(tmp_path / name / "w")
 
 
 def test_a_folder_that_cannot_be_written(tmp_path):
@@ -478,6 +580,60 @@ def test_a_folder_that_cannot_be_written(tmp_path):
 def test_names_that_no_file_can_have(root, name):
     with raises(repr(name)[:20], "of a" if len(name) < 300 else "too long"):
         import_tiles(root, encoder=name)
+
+
+def test_damaged_samples_are_named_by_check_and_a_sentence_elsewhere(root):
+    import_tiles(root)
+    croma_sql.add_benchmark(root, "b", SELECT)
+    cut_short(root / "samples" / "d.parquet")
+    for use in (croma_sql.connect, croma_sql.score):
+        with raises("files of the warehouse cannot be read", "croma-sql check"):
+            use(root)
+    problems = croma_sql.check(root)
+    assert any("samples/d.parquet is not a readable Parquet file" in p for p in problems)
+
+
+@pytest.mark.parametrize(
+    "target", ["samples/d.parquet", "embeddings/encoder=e/d.parquet", "scores"]
+)
+def test_check_sees_a_flipped_bit(root, target):
+    import_tiles(root)
+    croma_sql.add_benchmark(root, "b", SELECT)
+    croma_sql.score(root, on_undefined="null")
+    scores = root / "scores/typed_neighbours/benchmark=b/encoder=e/typed_neighbours.parquet"
+    path = scores if target == "scores" else root / target
+    intact = path.read_bytes()
+    for position in range(60, len(intact) // 2, len(intact) // 20):
+        damaged = bytearray(intact)
+        damaged[position] ^= 4
+        path.write_bytes(damaged)
+        assert any(str(path) in problem for problem in croma_sql.check(root)), position
+    path.write_bytes(intact)
+    assert croma_sql.check(root) == []
+
+
+def test_check_compares_scores_with_their_benchmark(root):
+    import_tiles(root)
+    croma_sql.add_benchmark(root, "b", SELECT)
+    croma_sql.score(root, on_undefined="null")
+    path = root / "scores/typed_neighbours/benchmark=b/encoder=e/typed_neighbours.parquet"
+    with pq.ParquetFile(path) as file:
+        table = file.read().replace_schema_metadata(
+            {b"croma_sql": file.metadata.metadata[b"croma_sql"]}
+        )
+    pq.write_table(table.slice(0, 10), path)
+    (problem,) = croma_sql.check(root)
+    assert f"{path} does not hold the rows of its benchmark" in problem
+
+
+def test_info_tells_of_scores_whose_benchmark_is_gone(root):
+    import_tiles(root)
+    croma_sql.add_benchmark(root, "b", SELECT)
+    croma_sql.score(root, on_undefined="null")
+    (root / "benchmarks" / "b.sql").write_text("SELECT 1")
+    assert "gives no 'sample_id'" in croma_sql.info(root).benchmarks[0].problem
+    (root / "benchmarks" / "b.sql").unlink()
+    assert "has no benchmark 'b'" in croma_sql.info(root).scores[0].status
 
 
 def test_check_names_every_damaged_file(root):

@@ -1,5 +1,6 @@
 """The command line as a user meets it: what it prints, where, and how it exits."""
 
+import contextlib
 import json
 import os
 import pty
@@ -46,8 +47,8 @@ def scored(tmp_path_factory):
     assert succeed("benchmark", "W", "b", SELECT, cwd=folder) == (
         "benchmark 'b': 200 rows, 2 labels, 2 confounders, 40 groups\n"
     )
-    assert re.search(r"b +UNI 2 +200 +0 +0 +scored", succeed("score", "W", cwd=folder))
-    assert re.search(r"b +UNI 2 +200 +0 +0 +up to date", succeed("score", "W", cwd=folder))
+    assert re.search(r"b +UNI 2 +200 +scored", succeed("score", "W", cwd=folder))
+    assert re.search(r"b +UNI 2 +200 +up to date", succeed("score", "W", cwd=folder))
     return folder / "W"
 
 
@@ -55,12 +56,16 @@ def test_info_and_check(scored):
     out = succeed("info", scored)
     assert re.search(r"d +200 +label, confounder, group_id", out)
     assert re.search(r"UNI 2 +d +200 +8 +float16", out)
-    assert re.search(r"b +UNI 2 +20 +0 +False", out)
+    assert re.search(r"b +UNI 2 +20 +0 +up to date", out)
     assert succeed("check", scored) == f"{scored} is whole\n"
 
 
 def test_sql_in_every_format(scored, tmp_path):
     query = "SELECT 'a,\"b' AS x, 0.5::DOUBLE AS y, NULL AS z, 'nan'::DOUBLE AS w"
+    exact = "SELECT sum(i) AS n, 1.5 AS x, [1, 'inf'::DOUBLE] AS l FROM range(4) r(i)"
+    assert json.loads(succeed("sql", scored, exact, "--format", "json")) == [
+        {"n": 6, "x": 1.5, "l": [1.0, None]}
+    ]
     assert succeed("sql", scored, query, "--format", "csv") == 'x,y,z,w\n"a,""b",0.5,,NaN\n'
     assert json.loads(succeed("sql", scored, query, "--format", "json")) == [
         {"x": 'a,"b', "y": 0.5, "z": None, "w": None}
@@ -71,6 +76,77 @@ def test_sql_in_every_format(scored, tmp_path):
         count = "FROM margins SELECT count(*) AS n"
         assert succeed("sql", scored, count, "--format", form, "--output", path) == ""
         assert getattr(pl, f"read_{form}")(path)["n"].to_list() == [200]
+
+
+def test_output_follows_links_and_writes_into_pipes(scored, tmp_path):
+    target, link, fifo = (tmp_path / name for name in ("target.csv", "link.csv", "fifo"))
+    target.write_text("old")
+    link.symlink_to(target)
+    succeed("sql", scored, "SELECT 1 AS x", "--format", "csv", "--output", link)
+    assert (link.is_symlink(), target.read_text()) == (True, "x\n1\n")
+    os.mkfifo(fifo)
+    with subprocess.Popen(["cat", fifo], stdout=subprocess.PIPE, text=True) as reader:
+        succeed("sql", scored, "SELECT 1 AS x", "--format", "csv", "--output", fifo)
+        assert reader.stdout.read() == "x\n1\n"
+
+
+def test_a_reader_that_leaves_early_is_no_error(scored):
+    """As `| head` does."""
+    with subprocess.Popen(
+        [COMMAND, "sql", scored, "SELECT * FROM range(3000000)", "--format", "csv"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as child:  # fmt: skip
+        assert child.stdout.readline() == b"range\n"
+        child.stdout.close()
+        assert child.stderr.read() == b""
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT count(*) FROM range(100000000000) a, range(10) b WHERE a.range % 7 = 3",
+        "SELECT count(margin) FROM croma_margins('slow', m := 5)",
+    ],
+)
+def test_ctrl_c_stops_a_query(scored, query):
+    slow = """
+        WITH slow AS (
+            SELECT i AS sample_id, [random() FOR k IN range(512)]::FLOAT[] AS embedding,
+                i % 2 AS label, i // 2 % 2 AS confounder, i AS group_id
+            FROM range(40000) r(i)
+        )
+    """
+    with subprocess.Popen(
+        [COMMAND, "sql", scored, (slow if "slow" in query else "") + query],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as child:  # fmt: skip
+        time.sleep(4)
+        assert child.poll() is None
+        child.send_signal(signal.SIGINT)
+        sent = time.monotonic()
+        assert b"stopped; the warehouse is whole" in child.stderr.read()
+        assert child.wait() == 130
+    assert time.monotonic() - sent < 5
+
+
+@pytest.mark.parametrize("columns", ["80", "40"])
+def test_narrow_terminals_cut_no_number(scored, columns):
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [COMMAND, "sql", scored, "SELECT * FROM encoder_summary"],
+        stdout=theirs, env=os.environ | {"COLUMNS": columns, "TERM": "xterm"},
+    ) as child:  # fmt: skip
+        os.close(theirs)
+        seen = b""
+        with contextlib.suppress(OSError):  # the terminal is gone when the child is
+            while part := os.read(ours, 1024):
+                seen += part
+        assert child.wait() == 0
+    os.close(ours)
+    frame = json.loads(succeed("sql", scored, "FROM encoder_summary", "--format", "json"))[0]
+    for name in ("croma", "f0", "ltm05", "ltm10", "ltm20"):
+        assert f"{frame[name]:.4f}".encode() in seen
+    assert b"\xe2\x80\xa6" not in seen  # no ellipsis
 
 
 def test_tables_do_not_grow_without_end(scored):
@@ -99,11 +175,8 @@ def test_samples_alone(tmp_path):
             'the query fails: Binder Error.*"grade" not found',
         ),
         (["sql", "W", "SELEC"], "the query fails: Parser Error"),
-        (["sql", "W", "SELECT 1", "--format", "parquet"], "name a file with --output"),
-        (["sql", "W", "SELECT 1", "--output", "x"], "add --format csv"),
         (["sql", "W", "SELECT [1]", "--format", "csv"], "CSV has no lists"),
         (["benchmark", "W", "x", "DROP TABLE samples"], "benchmark 'x' is not a SELECT"),
-        (["benchmark", "W", "x"], "either as an argument or with --file"),
         (["benchmark", "W", "x", "--file", "no.sql"], "no.sql cannot be read"),
         (["score", "W", "--encoder", "GPT"], "no encoder 'GPT'; it has 'UNI 2'"),
         (["import", "samples", "no.csv", "--to", "W", "--dataset", "d"], "no.csv does not exist"),
@@ -119,7 +192,17 @@ def test_errors_are_a_sentence_on_stderr(scored, arguments, message):
     assert "Traceback" in err
 
 
-@pytest.mark.parametrize("arguments", [["score"], ["frobnicate"], ["score", "W", "--m", "x"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["score"],
+        ["frobnicate"],
+        ["score", "W", "--m", "x"],
+        ["sql", "W", "SELECT 1", "--format", "parquet"],
+        ["sql", "W", "SELECT 1", "--output", "x"],
+        ["benchmark", "W", "x"],
+    ],
+)
 def test_usage_errors_exit_with_2(arguments):
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")

@@ -30,7 +30,7 @@ ODD_NAMES = [
 
 @pytest.fixture
 def root(tmp_path):
-    return tmp_path / "dataset=other" / "ware 'house' [1]=2*"
+    return tmp_path / 'it\'s a "house" für %20'
 
 
 @pytest.fixture
@@ -122,10 +122,49 @@ def test_csv_keeps_ids_as_text_and_reads_numbers_as_numbers(root, tmp_path):
     ]
 
 
+def test_csv_cells_stay_text_where_a_number_would_lose_something(root, tmp_path):
+    """Ids are never numbers; other cells are none if two different ones would become equal."""
+    path = tmp_path / "m[1].csv"
+    path.write_text(
+        "sample_id;slide;batch;dose\n"
+        "1e5;12345678901234567890;1.1;0.50\n"
+        "1.0;12345678901234567891;1.10;2\n"
+        "1.10;7;2.0;NA\n"
+    )
+    (tmp_path / "m1.csv").write_text("sample_id\nwrong\n")
+    croma_sql.import_samples(root, path, dataset="d")
+    found = croma_sql.connect(root).sql("SELECT * EXCLUDE (dataset) FROM samples").fetchall()
+    assert found == [
+        ("1e5", "12345678901234567890", "1.1", 0.5),
+        ("1.0", "12345678901234567891", "1.10", 2.0),
+        ("1.10", "7", "2.0", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "m.csv cannot be read"),
+        (b"sample_id,sample_id\na,b\n", "more than one column 'sample_id'"),
+        (b"sample_id,a,a\nx,1,2\n", "more than one column 'a'"),
+        (b",sample_id\n0,a\n", "a column has no name"),
+        (b"sample_id\n", "has no rows"),
+        ("sample_id,site\na,Łódź\n".encode("latin2"), "m.csv (is not UTF-8|cannot be read)"),
+        ("sample_id\na\n".encode("utf-16"), "is not UTF-8"),
+    ],
+)
+def test_csv_that_cannot_be_read(root, tmp_path, content, message):
+    (tmp_path / "m.csv").write_bytes(content)
+    with pytest.raises(croma_sql.CromaSqlError, match=message):
+        croma_sql.import_samples(root, tmp_path / "m.csv", dataset="d")
+    assert not root.exists()
+
+
 def test_samples_from_any_frame(root):
     frame = pl.DataFrame({"tile": ["a", "b"], "centre": ["x", None], "n": [1, 2]})
     sources = {
         "polars": frame,
+        "enum": frame.with_columns(centre=pl.col("centre").cast(pl.Enum(["x"]))),
         "pandas": frame.to_pandas().assign(centre=pd.Categorical(["x", None])),
         "arrow": frame.to_arrow(),
         "duckdb": duckdb.sql("SELECT * FROM frame"),
@@ -311,6 +350,25 @@ def test_files_of_other_writers_are_read(root, tiles):
     croma_sql.add_benchmark(root, "b", SELECT)
     assert outcomes(root, on_undefined="null") == {("b", "e"): "scored"}
     assert croma_sql.connect(root).sql("SELECT count(*) FROM margins").fetchall() == [(90,)]
+
+
+def test_a_relative_path_stays_what_it_was(root, tiles, monkeypatch, tmp_path):
+    monkeypatch.chdir(built(root, tiles).parent)
+    con = croma_sql.connect(root.name)
+    monkeypatch.chdir(tmp_path.parent)
+    assert con.sql("SELECT count(*) FROM samples").fetchall() == [(90,)]
+
+
+def test_writers_that_meet_do_not_spoil_each_other(root, tiles):
+    """What another writer publishes while vectors are streamed is seen before they appear."""
+
+    def meanwhile(_):
+        croma_sql.import_samples(root, tiles[:60], dataset="d")
+
+    croma_sql.import_samples(root, tiles, dataset="d")
+    with pytest.raises(croma_sql.CromaSqlError, match="30 of 90 vectors have no sample"):
+        croma_sql.import_embeddings(root, tiles, encoder="e", dataset="d", on_progress=meanwhile)
+    assert croma_sql.check(root) == []
 
 
 def test_an_interrupted_import_changes_nothing(root, tiles):

@@ -19,6 +19,22 @@ from threadpoolctl import ThreadpoolController
 Item = TypeVar("Item")
 ForEach = Callable[..., Any]
 _cores = threading.Lock()
+_interrupted = threading.Event()
+
+
+@contextmanager
+def interrupting() -> Iterator[None]:
+    """Stop every search at its next task while the block lasts."""
+    _interrupted.set()
+    try:
+        yield
+    finally:
+        _interrupted.clear()
+
+
+def _stop_if_interrupted() -> None:
+    if _interrupted.is_set():
+        raise KeyboardInterrupt
 
 
 def _renew_lock() -> None:
@@ -64,6 +80,7 @@ def _one_by_one(
     on_done: Callable[[Item], None] | None = None,
 ) -> None:
     for item in items:
+        _stop_if_interrupted()
         work(item)
         if on_done is not None:
             on_done(item)
@@ -81,6 +98,7 @@ def _spread(
             pending[pool.submit(work, item)] = item
         for future in as_completed(pending):
             future.result()
+            _stop_if_interrupted()
             if on_done is not None:
                 on_done(pending[future])
     except BaseException:

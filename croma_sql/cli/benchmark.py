@@ -19,7 +19,7 @@ def benchmark(
 ) -> None:
     """Add a benchmark: one SELECT of sample_id, label, confounder, group_id from samples."""
     if (select is None) == (file is None):
-        raise BenchmarkError("give the SELECT either as an argument or with --file")
+        raise typer.BadParameter("give the SELECT either as an argument or with --file")
     added = add_benchmark(warehouse, name, _read(file) if select is None and file else select or "")
     rows = added.rows
     counts = ", ".join(

@@ -6,13 +6,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import polars as pl
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -21,7 +23,9 @@ from croma_sql.warehouse.publish import publishing
 
 SHOWN_ROWS = 60
 PATIENCE = 1.0  # seconds before a progress bar appears
-WIDE = 240  # columns where output is no terminal: nothing is cut
+UNBOUNDED = 100_000
+ROOM_TO_FOLD = 12  # columns of a text that is folded at the least
+SLICE = 50_000  # rows encoded at a time
 
 
 class Format(StrEnum):
@@ -34,42 +38,83 @@ class Format(StrEnum):
 
 
 def console() -> Console:
-    """Stdout; wide where it is a pipe or a file, so that nothing is cut."""
-    return Console(width=None if sys.stdout.isatty() else WIDE, highlight=False)
+    """Stdout; without bound where it is a pipe or a file, so that nothing is cut."""
+    return Console(width=None if sys.stdout.isatty() else UNBOUNDED, highlight=False)
 
 
 def print_table(frame: pl.DataFrame, title: str | None = None) -> None:
-    """Print a frame as a table; long ones are cut, and say so."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
-    for name, dtype in frame.schema.items():
-        table.add_column(name, justify="right" if dtype.is_numeric() else "left")
-    for row in frame.head(SHOWN_ROWS).iter_rows():
-        table.add_row(*(_cell(value) for value in row))
+    """Print a frame as a table; a long one is cut, and says so.
+
+    Numbers are never cut. Where the columns do not fit side by side, rows are printed one below
+    the other.
+    """
     out = console()
-    out.print(table)
+    cells = [[_cell(value) for value in row] for row in frame.head(SHOWN_ROWS).iter_rows()]
+    numeric = [dtype.is_numeric() for dtype in frame.dtypes]
+    if _least_width(frame.columns, numeric, cells) <= out.width:
+        out.print(_side_by_side(frame.columns, numeric, cells, title))
+    else:
+        out.print(*_one_below_the_other(frame.columns, cells, title), sep="\n")
     if len(frame) > SHOWN_ROWS:
         out.print(f"{SHOWN_ROWS} of {len(frame)} rows; --format csv gives all")
+
+
+def _least_width(names: list[str], numeric: list[bool], cells: list[list[str]]) -> int:
+    """Width in which no number is cut and every text has some room to fold."""
+    columns = zip(names, *cells, strict=True)
+    widths = [max(map(len, column)) for column in columns]
+    return sum(
+        3 + (width if is_number else min(width, ROOM_TO_FOLD))
+        for width, is_number in zip(widths, numeric, strict=True)
+    )
+
+
+def _side_by_side(
+    names: list[str], numeric: list[bool], cells: list[list[str]], title: str | None
+) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    for name, is_number in zip(names, numeric, strict=True):
+        if is_number:
+            table.add_column(escape(name), justify="right", no_wrap=True)
+        else:
+            table.add_column(escape(name), overflow="fold")
+    for row in cells:
+        table.add_row(*map(escape, row))
+    return table
+
+
+def _one_below_the_other(
+    names: list[str], cells: list[list[str]], title: str | None
+) -> Iterator[str]:
+    if title:
+        yield f"[bold]{escape(title)}[/bold]"
+    widest = max(map(len, names))
+    for number, row in enumerate(cells, start=1):
+        yield f"- row {number}"
+        for name, cell in zip(names, row, strict=True):
+            yield escape(f"{name:>{widest}}  {cell}")
 
 
 def write(frame: pl.DataFrame, form: Format, output: Path | None) -> None:
     """Write rows to a file, or to stdout where none is named.
 
+    A file appears whole or not at all; a device or pipe is written into.
+
     Raises
     ------
     CromaSqlError
-        Parquet or a table asked for where they cannot go, or lists as CSV.
+        Lists as CSV, or a file that cannot be written.
     """
     if form is Format.table:
-        if output is not None:
-            raise CromaSqlError(f"a table cannot go to {output}; add --format csv, json or parquet")
         print_table(frame)
-        return
-    if form is Format.parquet and output is None:
-        raise CromaSqlError("Parquet cannot go to the terminal; name a file with --output")
-    if output is None:
+    elif output is None:
         _encode(frame, form, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+    elif output.exists() and not output.is_file():
+        with output.open("wb") as file:
+            _encode(frame, form, file)
     else:
-        with publishing(output) as file:
+        with publishing(output.resolve()) as file:
             _encode(frame, form, file)
 
 
@@ -104,14 +149,11 @@ def progress() -> Iterator[Callable[[str, float], None]]:
             bar.stop()
 
 
-def _encode(frame: pl.DataFrame, form: Format, file: Any) -> None:
+def _encode(frame: pl.DataFrame, form: Format, file: BinaryIO) -> None:
     if form is Format.parquet:
         frame.write_parquet(file)
     elif form is Format.json:
-        rows = [
-            {name: _jsonable(value) for name, value in row.items()}
-            for row in frame.iter_rows(named=True)
-        ]
+        rows = _jsonable(frame.to_dicts())
         file.write(json.dumps(rows, indent=1, default=str, ensure_ascii=False).encode() + b"\n")
     else:
         nested = [name for name, dtype in frame.schema.items() if dtype.is_nested()]
@@ -120,10 +162,19 @@ def _encode(frame: pl.DataFrame, form: Format, file: Any) -> None:
                 f"CSV has no lists, which column {nested[0]!r} holds; use --format json or "
                 "parquet, or unnest it in the query"
             )
-        frame.write_csv(file)
+        for start in range(0, max(1, len(frame)), SLICE):
+            text = frame.slice(start, SLICE).write_csv(include_header=start == 0)
+            file.write(text.encode())
 
 
 def _jsonable(value: Any) -> Any:
+    """JSON has neither NaN nor decimals; large whole numbers stay exact."""
+    if isinstance(value, list):
+        return [_jsonable(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _jsonable(item) for name, item in value.items()}
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -132,4 +183,4 @@ def _cell(value: Any) -> str:
         return "NULL"
     if isinstance(value, float):
         return f"{value:.4f}" if abs(value) < 1e6 else f"{value:.6g}"
-    return str(value).replace("[", r"\[")
+    return str(value)

@@ -46,7 +46,8 @@ def score(
         return
     with connect(warehouse) as con:
         summary = con.sql("FROM encoder_summary").pl()
-    columns = ["benchmark", "encoder", "n", "n_undefined", "left_out", "outcome"]
+    counts = [name for name in ("n_undefined", "left_out") if with_vectors[name].any()]
+    columns = ["benchmark", "encoder", "n", *counts, "outcome"]
     table = with_vectors.select(columns).join(
         summary.select("benchmark", "encoder", "croma", "f0", "ltm10"), on=["benchmark", "encoder"]
     )

@@ -1,5 +1,8 @@
 """Samples and their attributes from CSV, TSV, Parquet, Arrow files and any frame."""
 
+import csv
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +11,11 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 
-from croma_sql.errors import SourceError
+from croma_sql.errors import SourceError, listed
 
 PARQUET = (".parquet", ".pq")
 ARROW = (".arrow", ".feather", ".ipc")
-TEXT = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+TEXT = (".csv", ".tsv", ".txt")
 
 # Numbers as a spreadsheet writes them. "007" is no number but an id, and stays text.
 _INTEGER = r"^-?(0|[1-9][0-9]{0,17})$"
@@ -20,39 +23,41 @@ _NUMBER = r"^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?$"
 _MISSING = ("", "NA", "NaN", "nan")
 
 
-def read_table(source: Any) -> pa.Table:
+def read_table(source: Any, text: Sequence[str] = ()) -> pa.Table:
     """Read a file or a frame whole, except columns of vectors.
 
     Parameters
     ----------
     source : path to .csv, .tsv, .parquet, .arrow or .feather, or any frame that speaks Arrow
         (Polars, pandas, pyarrow, a DuckDB relation)
+    text : names of columns to keep as text whatever they hold: ids
 
     Returns
     -------
     pyarrow.Table
-        Text files: a column is numeric where every cell is written as a number without leading
-        zeros (NA and empty cells are NULL), else text in which only an empty cell is NULL.
+        Text files, separated by commas, semicolons or tabs: a column is numeric where every cell is
+        a number as one writes it, without leading zeros, and no two different cells are the same
+        number (NA and empty cells are NULL); else it is text in which only an empty cell is NULL.
 
     Raises
     ------
     SourceError
-        Not there, of a kind this does not read, or cut short.
+        Not there, of a kind this does not read, cut short, or with a column name twice.
     """
     if not isinstance(source, str | Path):
         return _attributes(as_table(source))
     path = Path(source)
+    suffix = path.suffix.lower()
     try:
-        if path.suffix.lower() in PARQUET:
-            schema = pq.read_schema(path)
-            kept = [field.name for field in schema if not _is_vector(field.type)]
-            return pq.read_table(path, columns=kept, partitioning=None)
-        if path.suffix.lower() in ARROW:
+        if suffix in PARQUET:
+            with pq.ParquetFile(path) as file:
+                schema = file.schema_arrow
+                return file.read([field.name for field in schema if not _is_vector(field.type)])
+        if suffix in ARROW:
             return _attributes(pa.feather.read_table(path))
-        if path.suffix.lower() in TEXT:
-            separator = TEXT[path.suffix.lower()]
-            return _typed(pl.read_csv(path, separator=separator, infer_schema=False))
-    except (OSError, pa.ArrowException, pl.exceptions.PolarsError) as error:
+        if suffix in TEXT:
+            return _typed(_read_text(path), text)
+    except (OSError, pa.ArrowException, pl.exceptions.PolarsError, UnicodeDecodeError) as error:
         raise unreadable(path, error) from error
     raise SourceError(
         f"{path}: samples are read from .csv, .tsv, .parquet, .arrow or .feather files; "
@@ -67,13 +72,24 @@ def as_table(frame: Any) -> pa.Table:
             f"{type(frame).__name__} is neither a path nor a frame; expected a path, or a Polars, "
             "pandas, pyarrow or DuckDB table"
         )
-    return pa.table(frame)
+    try:
+        table = pa.table(frame)
+    except (TypeError, ValueError, pa.ArrowException) as error:
+        raise SourceError(f"the frame cannot be read: {_first_line(error)}") from error
+    twice = [name for name, count in Counter(table.column_names).items() if count > 1]
+    if twice:
+        raise SourceError(f"the frame has more than one column {listed(twice)}")
+    return table
 
 
 def unreadable(path: Path, error: Exception) -> SourceError:
     """Say what is wrong with a file in the user's words."""
+    if isinstance(error, SourceError):
+        return error
     if isinstance(error, FileNotFoundError):
         return SourceError(f"{path} does not exist")
+    if isinstance(error, UnicodeDecodeError):
+        return SourceError(f"{path} is not UTF-8 ({error}); save it as CSV in UTF-8")
     if path.suffix.lower() in PARQUET:
         return SourceError(
             f"{path} is not a readable Parquet file; it may be cut short or of another format "
@@ -86,22 +102,34 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0]
 
 
-def _typed(text: pl.DataFrame) -> pa.Table:
-    """Make columns numeric where every cell is written as a number."""
-    return text.with_columns(
-        cells.replace(dict.fromkeys(_MISSING)).cast(dtype)
-        for cells in text
-        if (dtype := _number_type(cells)) is not None
+def _read_text(path: Path) -> pl.DataFrame:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        first = file.readline()
+    separator = max(",;\t", key=first.count)  # of equals the first: a comma
+    names = next(csv.reader([first], delimiter=separator), [])
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise SourceError(f"{path} has more than one column {listed(twice)}; rename or remove one")
+    return pl.read_csv(path, separator=separator, infer_schema=False, glob=False)
+
+
+def _typed(cells: pl.DataFrame, text: Sequence[str]) -> pa.Table:
+    """Make columns numeric where that loses nothing of what was written."""
+    numeric = {column.name: _number_type(column) for column in cells if column.name not in text}
+    return cells.with_columns(
+        pl.col(name).replace(dict.fromkeys(_MISSING)).cast(dtype)
+        for name, dtype in numeric.items()
+        if dtype is not None
     ).to_arrow()
 
 
 def _number_type(cells: pl.Series) -> type[pl.Int64 | pl.Float64] | None:
-    written = cells.filter(cells.is_not_null() & ~cells.is_in(_MISSING))
-    if written.is_empty():
-        return None
-    if written.str.contains(_INTEGER).all():
-        return pl.Int64
-    return pl.Float64 if written.str.contains(_NUMBER).all() else None
+    written = cells.filter(cells.is_not_null() & ~cells.is_in(_MISSING)).unique()
+    for pattern, dtype in ((_INTEGER, pl.Int64), (_NUMBER, pl.Float64)):
+        if not written.is_empty() and written.str.contains(pattern).all():
+            # "1.1" and "1.10", or ids of twenty digits, may be two things that are one number
+            return dtype if written.cast(dtype).n_unique() == len(written) else None
+    return None
 
 
 def _attributes(table: pa.Table) -> pa.Table:

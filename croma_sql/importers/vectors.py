@@ -1,6 +1,6 @@
 """Embeddings from .npy, Parquet and Arrow files, frames and arrays, in batches."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 
 from croma_sql.cohort import as_column, as_text
-from croma_sql.errors import SourceError, listed
+from croma_sql.errors import CohortError, CromaSqlError, SourceError, listed
 from croma_sql.importers.tables import ARROW, PARQUET, as_table, unreadable
 from croma_sql.vectors import Matrix, as_matrix
 
@@ -59,9 +59,11 @@ def read_vectors(source: Any, *, sample_id: str, embedding: str) -> VectorSource
             return _from_parquet(path, sample_id, embedding)
         if path.suffix.lower() in ARROW:
             return _from_table(pa.feather.read_table(path), str(path), sample_id, embedding)
+    except SourceError:
+        raise
+    except CromaSqlError as error:
+        raise SourceError(f"{path}: {error}") from error
     except (OSError, ValueError, EOFError, pa.ArrowException) as error:
-        if isinstance(error, SourceError):
-            raise
         raise unreadable(path, error) from error
     raise SourceError(
         f"{path}: embeddings are read from .npy, .parquet, .arrow or .feather files; "
@@ -82,7 +84,7 @@ def check_column(available: list[str], column: str, name: str, option: str) -> N
 
 def _from_npy(path: Path) -> VectorSource:
     matrix = np.load(path, mmap_mode="r", allow_pickle=False)
-    if matrix.ndim != 2:
+    if matrix.ndim != 2 or not matrix.shape[1]:
         raise SourceError(
             f"{path} holds an array of shape {matrix.shape}; expected (n, d), a vector per row"
         )
@@ -105,8 +107,8 @@ def _from_parquet(path: Path, sample_id: str, embedding: str) -> VectorSource:
     def batches() -> Iterator[Matrix]:
         try:  # unbuffered is the leanest way to read: no column is read ahead as a whole
             with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
-                for batch in file.iter_batches(BATCH_ROWS, columns=[embedding]):
-                    yield as_matrix(batch.column(0), embedding)
+                columns = file.iter_batches(BATCH_ROWS, columns=[embedding])
+                yield from _matrices((batch.column(0) for batch in columns), str(path), embedding)
         except (OSError, pa.ArrowException) as error:
             raise unreadable(path, error) from error
 
@@ -119,7 +121,32 @@ def _from_table(table: pa.Table, name: str, sample_id: str, embedding: str) -> V
     ids = as_text(as_column(table.column(sample_id), sample_id), sample_id)
 
     def batches() -> Iterator[Matrix]:
-        for batch in table.select([embedding]).to_batches(BATCH_ROWS):
-            yield as_matrix(batch.column(0), embedding)
+        columns = table.select([embedding]).to_batches(BATCH_ROWS)
+        return _matrices((batch.column(0) for batch in columns), name, embedding)
 
     return VectorSource(name, len(table), ids, batches)
+
+
+def _matrices(columns: Iterable[pa.Array], name: str, embedding: str) -> Iterator[Matrix]:
+    """Read batches of a column; the first that holds a vector tells their dimension."""
+    before, d, done = 0, 0, 0
+    for column in columns:
+        try:
+            matrix = as_matrix(column, embedding, first_row=done)
+        except CohortError as error:
+            raise SourceError(f"{name}: {error}") from error
+        done += len(matrix)
+        if not d and not matrix.shape[1]:
+            before += len(matrix)  # no vector so far: their dimension is that of later ones
+            continue
+        if not d:
+            d = matrix.shape[1]
+            yield from _missing(before, d, matrix.dtype)
+        yield matrix if matrix.shape[1] else next(_missing(len(matrix), d, matrix.dtype))
+    if not d:
+        raise SourceError(f"{name}: column {embedding!r} holds no vector at all")
+
+
+def _missing(n: int, d: int, dtype: np.dtype[Any]) -> Iterator[Matrix]:
+    if n:
+        yield np.full((n, d), np.nan, dtype)

@@ -12,10 +12,12 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from croma_sql.errors import BenchmarkError, listed
+from croma_sql.cohort import as_column, as_text
+from croma_sql.errors import BenchmarkError, CohortError, listed
+from croma_sql.interrupt import interruptibly
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.publish import publishing
-from croma_sql.warehouse.views import add_source, add_view
+from croma_sql.warehouse.views import add_source, add_view, damaged
 
 REQUIRED = ("sample_id", "label", "confounder", "group_id")
 OPTIONAL = ("subset",)
@@ -73,7 +75,7 @@ def add_benchmark(warehouse: str | Path, name: str, select: str) -> Benchmark:
     path = layout.benchmark_path(root, name)
     benchmark = run_benchmark(root, name, select)
     with publishing(path) as file:
-        file.write(select.strip().encode() + b"\n")
+        file.write(f"{select.strip()}\n".encode())
     return benchmark
 
 
@@ -84,7 +86,11 @@ def read_benchmark(root: Path, name: str) -> Benchmark:
         raise BenchmarkError(
             f"{root} has no benchmark {name!r}; it has {_known(root)}. Add it: croma-sql benchmark"
         )
-    return run_benchmark(root, name, path.read_text(encoding="utf-8"))
+    try:
+        select = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BenchmarkError(f"{path} cannot be read: {error}") from error
+    return run_benchmark(root, name, select)
 
 
 def run_benchmark(root: Path, name: str, select: str) -> Benchmark:
@@ -93,10 +99,11 @@ def run_benchmark(root: Path, name: str, select: str) -> Benchmark:
         _check_is_select(con, name, select)
         _enclose(con, root)
         try:
-            table = con.sql(select).to_arrow_table()
+            table = interruptibly(con, lambda: con.sql(select).to_arrow_table())
+            known = con.sql("SELECT sample_id FROM samples").to_arrow_table().column(0)
         except duckdb.Error as error:
             raise BenchmarkError(f"benchmark {name!r} fails: {error}. {SHAPE}") from error
-    return Benchmark(name, _validated(table, name))
+    return Benchmark(name, _validated(table, known, name))
 
 
 def _check_is_select(con: duckdb.DuckDBPyConnection, name: str, select: str) -> None:
@@ -116,7 +123,10 @@ def _enclose(con: duckdb.DuckDBPyConnection, root: Path) -> None:
     """Load the samples, then shut the connection off from everything else."""
     add_source(con, "sample_files", list(layout.samples_files(root).values()))
     add_view(con, "samples")
-    con.execute("CREATE TABLE enclosed AS FROM samples")
+    try:
+        con.execute("CREATE TABLE enclosed AS FROM samples")
+    except duckdb.Error as error:
+        raise damaged(error) from error
     con.execute("DROP VIEW samples")
     con.execute("DROP VIEW sample_files")
     con.execute("ALTER TABLE enclosed RENAME TO samples")
@@ -125,36 +135,46 @@ def _enclose(con: duckdb.DuckDBPyConnection, root: Path) -> None:
     con.execute("SET lock_configuration = true")
 
 
-def _validated(table: pa.Table, name: str) -> pa.Table:
+def _validated(table: pa.Table, known: pa.ChunkedArray, name: str) -> pa.Table:
     found = [column.lower() for column in table.column_names]
     missing = [column for column in REQUIRED if column not in found]
     if missing:
         raise BenchmarkError(f"benchmark {name!r} gives no {listed(missing)}. {SHAPE}")
-    extra = [c for c in found if c not in REQUIRED + OPTIONAL]
-    if extra:
+    extra = [column for column in found if column not in REQUIRED + OPTIONAL]
+    if extra or len(set(found)) != len(found):
         raise BenchmarkError(
-            f"benchmark {name!r} gives {listed(extra)} too. {SHAPE}. Attributes need not be "
-            "selected: the view margins has them all"
+            f"benchmark {name!r} gives {listed(extra or sorted(found))} too. {SHAPE}, each once. "
+            "Attributes need not be selected: the view margins has them all"
         )
-    table = table.rename_columns(found)
     if not len(table):
         raise BenchmarkError(f"benchmark {name!r} gives no rows; check its WHERE")
-    columns = {"subset": pa.nulls(len(table), pa.string())}
-    columns |= {column: table.column(column).cast(pa.string()) for column in found}
+    try:
+        columns = {
+            column: as_text(as_column(table.column(i), column), column)
+            for i, column in enumerate(found)
+        }
+    except CohortError as error:
+        raise BenchmarkError(f"benchmark {name!r}: {error}") from error
+    for column in columns:
+        _check_no_nulls(columns[column], columns["sample_id"], column, name)
+    columns.setdefault("subset", pa.nulls(len(table), pa.string()))
     rows = pa.table({column: columns[column] for column in ("subset", *REQUIRED)})
-    for column in (*REQUIRED, *(("subset",) if "subset" in found else ())):
-        _check_no_nulls(rows, column, name)
     _check_unique(rows, name)
+    strangers = columns["sample_id"].filter(pc.invert(pc.is_in(columns["sample_id"], known)))
+    if len(strangers):
+        raise BenchmarkError(
+            f"benchmark {name!r} gives {len(strangers)} sample_id(s) that no sample has: "
+            f"{listed(strangers.to_pylist())}"
+        )
     return rows.sort_by([("subset", "ascending"), ("sample_id", "ascending")]).combine_chunks()
 
 
-def _check_no_nulls(rows: pa.Table, column: str, name: str) -> None:
-    null = pc.is_null(rows.column(column))
-    if pc.any(null).as_py():
-        ids = rows.column("sample_id").filter(null).to_pylist()
+def _check_no_nulls(values: pa.Array, ids: pa.Array, column: str, name: str) -> None:
+    if values.null_count:
+        shown = ids.filter(pc.is_null(values)).to_pylist()
         raise BenchmarkError(
-            f"benchmark {name!r}: {column} is NULL in {len(ids)} of {len(rows)} rows, for samples "
-            f"{listed(ids)}. Leave them out in its WHERE, or fill the cells in"
+            f"benchmark {name!r}: {column} is NULL in {len(shown)} of {len(values)} rows, for "
+            f"samples {listed(shown)}. Leave them out in its WHERE, or fill the cells in"
         )
 
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from croma_sql.errors import CromaSqlError, WarehouseError, listed
-from croma_sql.importers.tables import unreadable
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks import read_benchmark
-from croma_sql.warehouse.embedding_files import read_batches, read_shape
-from croma_sql.warehouse.samples import check_ids, read_ids
+from croma_sql.warehouse.embedding_files import read_shape, read_vectors
+from croma_sql.warehouse.parquet import read_table
+from croma_sql.warehouse.plan import planned
+from croma_sql.warehouse.samples import check_ids, check_names, read_ids
 
 SCORES_COLUMNS = {
     "subset": pa.string(),
@@ -45,26 +45,34 @@ def check(warehouse: str | Path, on_progress: Callable[[float], None] | None = N
     except WarehouseError as error:  # a link that leads outside: nothing may be read through it
         return [str(error)]
     problems = []
-    for done, step in enumerate(steps):
+    for done, (what, step) in enumerate(steps):
         try:
             problems += step()
         except CromaSqlError as error:
             problems.append(str(error))
+        except Exception as error:  # a file may be damaged in ways that nobody thought of
+            problems.append(f"{what} cannot be checked ({type(error).__name__}: {error})")
         if on_progress is not None:
             on_progress((done + 1) / len(steps))
     return problems
 
 
-def _checks(root: Path) -> Iterator[Callable[[], list[str]]]:
+def _checks(root: Path) -> Iterator[tuple[object, Callable[[], list[str]]]]:
     owner: dict[str, str] = {}
     for name, path in layout.samples_files(root).items():
-        yield partial(_check_samples, name, path, owner)
+        yield path, partial(_check_samples, name, path, owner)
     for embeddings in layout.embeddings_files(root):
-        yield partial(_check_embeddings, root, embeddings)
-    for name in layout.benchmarks_files(root):
-        yield partial(_check_benchmark, root, name)
+        yield embeddings.path, partial(_check_embeddings, root, embeddings)
+    for name, path in layout.benchmarks_files(root).items():
+        yield path, partial(_check_benchmark, root, name)
     for scores in layout.typed_neighbours_files(root):
-        yield partial(_check_scores, root, scores)
+        yield scores.path, partial(_check_scores, root, scores)
+    for path in layout.strays(root):
+        yield path, partial(_name_stray, path)
+
+
+def _name_stray(path: Path) -> list[str]:
+    return [f"{path} is not a file that a warehouse has there; move it away, or import it"]
 
 
 def _check_benchmark(root: Path, name: str) -> list[str]:
@@ -73,13 +81,11 @@ def _check_benchmark(root: Path, name: str) -> list[str]:
 
 
 def _check_samples(name: str, path: Path, owner: dict[str, str]) -> list[str]:
-    try:
-        table = pq.read_table(path, partitioning=None)
-    except (OSError, pa.ArrowException) as error:
-        raise unreadable(path, error) from error
-    if "sample_id" not in table.column_names or table.schema.field("sample_id").type != pa.string():
+    table = read_table(path)
+    if "sample_id" not in table.column_names or not _is_text(table.schema.field("sample_id").type):
         return [f"{path}: column 'sample_id' is missing or is not text"]
-    ids = table.column("sample_id").combine_chunks()
+    check_names(table.column_names, str(path))
+    ids = read_ids(path)
     check_ids(ids, str(path), "sample_id")
     shared = [sample for sample in ids.to_pylist() if owner.setdefault(sample, name) != name]
     if shared:
@@ -90,6 +96,11 @@ def _check_samples(name: str, path: Path, owner: dict[str, str]) -> list[str]:
     return []
 
 
+def _is_text(kind: pa.DataType) -> bool:
+    text = pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view
+    return any(is_text(kind) for is_text in text)
+
+
 def _check_embeddings(root: Path, file: layout.EmbeddingsFile) -> list[str]:
     shape = read_shape(file.path)
     problems = [
@@ -98,7 +109,7 @@ def _check_embeddings(root: Path, file: layout.EmbeddingsFile) -> list[str]:
         for other in layout.embeddings_files(root)
         if other.encoder == file.encoder and read_shape(other.path).d != shape.d
     ]
-    for _ in read_batches(file.path):  # reads every byte, and names vectors without direction
+    for _ in read_vectors(file.path):  # reads every byte, and names vectors without direction
         pass
     ids = read_ids(file.path)
     check_ids(ids, str(file.path), "sample_id")
@@ -123,15 +134,18 @@ def _check_embeddings(root: Path, file: layout.EmbeddingsFile) -> list[str]:
 
 
 def _check_scores(root: Path, file: layout.ScoresFile) -> list[str]:
-    try:
-        table = pq.read_table(file.path, partitioning=None)
-    except (OSError, pa.ArrowException) as error:
-        raise unreadable(file.path, error) from error
+    table = read_table(file.path)
     if {field.name: field.type for field in table.schema} != SCORES_COLUMNS:
-        raise WarehouseError(f"{file.path} has other columns than scores have; score again")
-    problems = []
+        return [f"{file.path} has other columns than scores have; score again"]
+    for column in ("so_distance", "os_distance"):
+        if pc.any(pc.is_nan(pc.list_flatten(table.column(column)))).as_py():
+            return [f"{file.path}: {column} holds NaN; delete the file and score again"]
     if file.benchmark not in layout.benchmarks_files(root):
-        problems.append(f"{file.path}: there is no benchmark {file.benchmark!r} (any more)")
+        return [f"{file.path}: there is no benchmark {file.benchmark!r} (any more)"]
     if file.encoder not in {embeddings.encoder for embeddings in layout.embeddings_files(root)}:
-        problems.append(f"{file.path}: there are no embeddings of {file.encoder!r} (any more)")
-    return problems
+        return [f"{file.path}: there are no embeddings of {file.encoder!r} (any more)"]
+    work = planned(root, file)
+    rows = table.select(work.rows.column_names).replace_schema_metadata(None)
+    if work.is_up_to_date(file.path) and not rows.equals(work.rows):
+        return [f"{file.path} does not hold the rows of its benchmark; delete it and score again"]
+    return []

@@ -7,13 +7,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from croma_sql.errors import WarehouseError, listed
-from croma_sql.importers.tables import unreadable
 from croma_sql.importers.vectors import BATCH_ROWS
 from croma_sql.vectors import Matrix, as_matrix, with_direction
-from croma_sql.warehouse.publish import read_metadata
+from croma_sql.warehouse.parquet import read_batches, read_footer, read_metadata
 
 PRECISIONS = {"halffloat": np.float16, "float": np.float32, "double": np.float64}
 
@@ -29,10 +27,7 @@ class Shape:
 
 def read_shape(path: Path) -> Shape:
     """Read dimension, dtype and dropped samples of an embeddings file."""
-    try:
-        schema = pq.read_schema(path)
-    except (OSError, pa.ArrowException) as error:
-        raise unreadable(path, error) from error
+    schema = read_footer(path).schema.to_arrow_schema()
     if "embedding" not in schema.names or "sample_id" not in schema.names:
         raise WarehouseError(f"{path} has columns {schema.names}; expected sample_id and embedding")
     kind = schema.field("embedding").type
@@ -42,10 +37,12 @@ def read_shape(path: Path) -> Shape:
             "or double. Import it: croma-sql import embeddings"
         )
     dropped = read_metadata(path).get("dropped", [])
+    if not isinstance(dropped, list) or not all(isinstance(sample, str) for sample in dropped):
+        raise WarehouseError(f"{path}: its metadata lists dropped samples as {dropped!r:.60}")
     return Shape(kind.list_size, str(np.dtype(PRECISIONS[str(kind.value_type)])), dropped)
 
 
-def read_batches(path: Path) -> Iterator[tuple[pa.Array, Matrix]]:
+def read_vectors(path: Path) -> Iterator[tuple[pa.Array, Matrix]]:
     """Read ids and vectors, in batches; a NULL vector is a row of NaN.
 
     Raises
@@ -53,18 +50,14 @@ def read_batches(path: Path) -> Iterator[tuple[pa.Array, Matrix]]:
     WarehouseError
         A vector that is not NULL has no direction.
     """
-    try:
-        with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
-            for batch in file.iter_batches(BATCH_ROWS, columns=["sample_id", "embedding"]):
-                ids, column = batch.column("sample_id"), batch.column("embedding")
-                matrix = as_matrix(column)
-                unexplained = ~with_direction(matrix)[1] & np.asarray(pc.is_valid(column))
-                if unexplained.any():
-                    bad = ids.filter(pa.array(unexplained)).to_pylist()
-                    raise WarehouseError(
-                        f"{path}: {len(bad)} vectors hold NaN or inf or are all zero: "
-                        f"{listed(bad)}. Import them again with --on-bad-vectors drop or null"
-                    )
-                yield ids, matrix
-    except (OSError, pa.ArrowException) as error:
-        raise unreadable(path, error) from error
+    for batch in read_batches(path, BATCH_ROWS, ["sample_id", "embedding"]):
+        ids, column = batch.column("sample_id"), batch.column("embedding")
+        matrix = as_matrix(column)
+        unexplained = ~with_direction(matrix)[1] & np.asarray(pc.is_valid(column))
+        if unexplained.any():
+            bad = ids.filter(pa.array(unexplained)).to_pylist()
+            raise WarehouseError(
+                f"{path}: {len(bad)} vectors hold NaN or inf or are all zero: {listed(bad)}. "
+                "Import them again with --on-bad-vectors drop or null"
+            )
+        yield ids, matrix

@@ -1,6 +1,7 @@
 """Vectors of an encoder: written in one streaming pass, read back for scoring."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -18,7 +19,8 @@ from croma_sql.importers.vectors import VectorSource, read_vectors
 from croma_sql.vectors import Matrix, OnBadVectors, with_direction
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.embedding_files import PRECISIONS, read_shape
-from croma_sql.warehouse.publish import metadata, publishing
+from croma_sql.warehouse.parquet import WRITING, metadata
+from croma_sql.warehouse.publish import locked, publishing
 from croma_sql.warehouse.samples import (
     check_against_warehouse,
     check_ids,
@@ -83,28 +85,45 @@ def import_embeddings(
     WarehouseError
         See `croma_sql.warehouse.samples.import_samples`.
     """
+    if on_bad_vectors not in ("error", "drop", "null"):
+        raise SourceError(f"on_bad_vectors is {on_bad_vectors!r}; it is 'error', 'drop' or 'null'")
     vectors = read_vectors(source, sample_id=sample_id, embedding=embedding)
     table = None if samples is None else samples_table(samples, sample_id=sample_id)
     root = layout.create_warehouse(warehouse)
     path = layout.embeddings_path(root, encoder, dataset)
-    if table is not None:
-        check_against_warehouse(root, table, dataset)
-        known = table.column("sample_id").combine_chunks()
-    elif dataset in layout.samples_files(root):
-        known = sample_ids(root, dataset)
-    else:
-        raise SourceError(
-            f"dataset {dataset!r} has no samples yet. Give their ids and attributes with "
-            "--samples FILE (Python: samples=), or import them first: croma-sql import samples"
-        )
-    found = _ids_of(vectors, ids, known if table is not None else None, sample_id)
-    _check_match(found, known, vectors.name, dataset)
-    expected = _dimension(root, encoder, dataset)
-    with publishing(path) as file:
+    manifest = None if table is None else table.column("sample_id").combine_chunks()
+    found = _ids_of(vectors, ids, manifest, sample_id)
+
+    def check() -> tuple[int, str] | None:
+        if table is not None:
+            check_against_warehouse(root, table, dataset)
+        _check_match(found, _known(root, dataset, manifest), vectors.name, dataset)
+        return _dimension(root, encoder, dataset)
+
+    @contextmanager
+    def committing() -> Iterator[None]:
+        with locked(root):
+            _check_dimension(imported.d, check(), vectors.name)  # another writer may have come
+            if table is not None:  # samples first: vectors without samples are never to be seen
+                write_samples(root, table, dataset)
+            yield
+
+    expected = check()
+    with publishing(path, committing) as file:
         imported = _write(file, vectors, found, expected, on_bad_vectors, on_progress)
-        if table is not None:  # samples first: vectors without samples are never to be seen
-            write_samples(root, table, dataset)
     return imported
+
+
+def _known(root: Path, dataset: str, manifest: pa.Array | None) -> pa.Array:
+    """Ids of the dataset as they will be."""
+    if manifest is not None:
+        return manifest
+    if dataset in layout.samples_files(root):
+        return sample_ids(root, dataset)
+    raise SourceError(
+        f"dataset {dataset!r} has no samples yet. Give their ids and attributes with "
+        "--samples FILE (Python: samples=), or import them first: croma-sql import samples"
+    )
 
 
 def _ids_of(vectors: VectorSource, ids: Any, manifest: pa.Array | None, column: str) -> pa.Array:
@@ -153,6 +172,14 @@ def _dimension(root: Path, encoder: str, dataset: str) -> tuple[int, str] | None
     return None
 
 
+def _check_dimension(d: int, expected: tuple[int, str] | None, name: str) -> None:
+    if expected is not None and expected[0] != d:
+        raise SourceError(
+            f"{name} has vectors of {d} dimensions, but the same encoder has {expected[0]} in "
+            f"dataset {expected[1]!r}; give other vectors another encoder name"
+        )
+
+
 def _write(
     file: BinaryIO,
     vectors: VectorSource,
@@ -164,17 +191,13 @@ def _write(
     batches = vectors.batches()
     first = next(batches)
     d, dtype = first.shape[1], first.dtype
-    if expected is not None and expected[0] != d:
-        raise SourceError(
-            f"{vectors.name} has vectors of {d} dimensions, but the same encoder has {expected[0]} "
-            f"in dataset {expected[1]!r}; give other vectors another encoder name"
-        )
+    _check_dimension(d, expected, vectors.name)
     kind = pa.list_(pa.from_numpy_dtype(dtype), d)
     schema = pa.schema({"sample_id": pa.string(), "embedding": kind})
     bad: list[str] = []
     done = 0
     with pq.ParquetWriter(
-        file, schema, compression="zstd", use_dictionary=False, write_statistics=["sample_id"]
+        file, schema, use_dictionary=False, write_statistics=["sample_id"], **WRITING
     ) as writer:
         for matrix in chain([first], batches):
             if matrix.shape[1] != d:
@@ -199,6 +222,8 @@ def _write(
             done += len(matrix)
             if on_progress is not None:
                 on_progress(done / vectors.n)
+        if len(bad) == done:
+            raise SourceError(f"{vectors.name}: not one of the {done} vectors has a direction")
         dropped = bad if on_bad_vectors == "drop" else []
         writer.add_key_value_metadata(metadata({"format": layout.FORMAT, "dropped": dropped}))
     return Imported(done - len(dropped), d, str(dtype), len(bad))

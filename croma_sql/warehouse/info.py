@@ -3,16 +3,14 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from croma_sql.importers.tables import unreadable
+from croma_sql.errors import CromaSqlError
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks import read_benchmark
 from croma_sql.warehouse.embedding_files import read_shape
-from croma_sql.warehouse.plan import is_stale
-from croma_sql.warehouse.publish import read_metadata
+from croma_sql.warehouse.parquet import read_footer, read_metadata
+from croma_sql.warehouse.plan import planned
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,25 +36,33 @@ class EncoderInfo:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkInfo:
-    """A benchmark: its rows and how many labels, confounders, groups and subsets they have."""
+    """A benchmark: its rows and how many labels, confounders, groups and subsets they have.
+
+    problem : why it cannot be run, and then the counts are None
+    """
 
     name: str
-    n: int
-    labels: int
-    confounders: int
-    groups: int
-    subsets: int
+    n: int | None = None
+    labels: int | None = None
+    confounders: int | None = None
+    groups: int | None = None
+    subsets: int | None = None
+    problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ScoresInfo:
-    """Scores of a benchmark under an encoder; stale if vectors, rows or version have changed."""
+    """Scores of a benchmark under an encoder.
+
+    status : 'up to date'; 'stale' if vectors, rows or version have changed; or why that cannot be
+        told, as when its benchmark is gone
+    """
 
     benchmark: str
     encoder: str
-    depth: int
-    n_undefined: int
-    stale: bool
+    depth: int | None
+    n_undefined: int | None
+    status: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,19 +93,22 @@ def info(warehouse: str | Path) -> WarehouseInfo:
 
 
 def _dataset(name: str, path: Path) -> DatasetInfo:
-    file = _metadata(path)
+    file = read_footer(path)
     columns = [column for column in file.schema.to_arrow_schema().names if column != "sample_id"]
     return DatasetInfo(name, file.num_rows, columns)
 
 
 def _encoder(file: layout.EmbeddingsFile) -> EncoderInfo:
     shape = read_shape(file.path)
-    n = _metadata(file.path).num_rows
+    n = read_footer(file.path).num_rows
     return EncoderInfo(file.encoder, file.dataset, n, shape.d, shape.dtype, len(shape.dropped))
 
 
 def _benchmark(root: Path, name: str) -> BenchmarkInfo:
-    rows = read_benchmark(root, name).rows
+    try:
+        rows = read_benchmark(root, name).rows
+    except CromaSqlError as error:
+        return BenchmarkInfo(name, problem=str(error))
     counts = (
         pc.count_distinct(rows.column(column)).as_py()
         for column in ("label", "confounder", "group_id", "subset")
@@ -108,19 +117,12 @@ def _benchmark(root: Path, name: str) -> BenchmarkInfo:
 
 
 def _scores(root: Path, file: layout.ScoresFile) -> ScoresInfo:
-    _metadata(file.path)
     about = read_metadata(file.path)
-    return ScoresInfo(
-        file.benchmark,
-        file.encoder,
-        about.get("depth", 0),
-        about.get("n_undefined", 0),
-        is_stale(root, file),
-    )
-
-
-def _metadata(path: Path) -> pq.FileMetaData:
     try:
-        return pq.read_metadata(path)
-    except (OSError, pa.ArrowException) as error:
-        raise unreadable(path, error) from error
+        work = planned(root, file)
+        status = "up to date" if work.is_up_to_date(file.path) else "stale"
+    except CromaSqlError as error:
+        status = str(error)
+    return ScoresInfo(
+        file.benchmark, file.encoder, about.get("depth"), about.get("n_undefined"), status
+    )

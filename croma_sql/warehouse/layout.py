@@ -7,10 +7,11 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from croma_sql.errors import WarehouseError
-from croma_sql.warehouse.publish import publishing
+from croma_sql.warehouse.publish import MARKER, publishing
 
 FORMAT = 1
-MARKER = "warehouse.json"
+SCORES = "scores/typed_neighbours"
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 LONGEST_FILE_NAME = 240  # bytes; file systems allow 255, and a suffix comes on top
 
 
@@ -63,17 +64,20 @@ def open_warehouse(root: str | Path) -> Path:
     root = _placed(root)
     marker = root / MARKER
     try:
+        _refuse_outside(root, marker)
         form = json.loads(marker.read_text(encoding="utf-8"))["format"]
     except (FileNotFoundError, NotADirectoryError):
         raise WarehouseError(
             f"{root} is not a warehouse (it has no {MARKER}). Import into it to make one "
             "(croma-sql import …), or check the path"
         ) from None
-    except (ValueError, KeyError, TypeError, OSError) as error:
+    except WarehouseError:
+        raise
+    except (ValueError, KeyError, TypeError, OSError, RecursionError) as error:
         raise WarehouseError(f"{marker} cannot be read: {error}") from error
-    if not isinstance(form, int) or form > FORMAT:
+    if type(form) is not int or not 1 <= form <= FORMAT:
         raise WarehouseError(
-            f"{root} has format {form}; this version of croma_sql reads up to {FORMAT}. "
+            f"{root} has format {form!r}; this version of croma_sql reads 1 to {FORMAT}. "
             "Update croma_sql"
         )
     return root
@@ -81,25 +85,27 @@ def open_warehouse(root: str | Path) -> Path:
 
 def samples_path(root: Path, dataset: str) -> Path:
     """File of a dataset's samples."""
-    return root / "samples" / f"{_segment(dataset, 'dataset')}.parquet"
+    return _place(root, "samples", f"{_segment(dataset, 'dataset')}.parquet")
 
 
 def embeddings_path(root: Path, encoder: str, dataset: str) -> Path:
     """File of an encoder's vectors of a dataset."""
-    folder = root / "embeddings" / f"encoder={_segment(encoder, 'encoder')}"
-    return folder / f"{_segment(dataset, 'dataset')}.parquet"
+    folder = f"encoder={_segment(encoder, 'encoder')}"
+    return _place(root, "embeddings", folder, f"{_segment(dataset, 'dataset')}.parquet")
 
 
 def benchmark_path(root: Path, benchmark: str) -> Path:
     """File of a benchmark's SELECT."""
-    return root / "benchmarks" / f"{_segment(benchmark, 'benchmark')}.sql"
+    return _place(root, "benchmarks", f"{_segment(benchmark, 'benchmark')}.sql")
 
 
 def typed_neighbours_path(root: Path, benchmark: str, encoder: str) -> Path:
     """File of the typed neighbours of a benchmark under an encoder."""
-    folder = root / "scores" / "typed_neighbours"
-    folder /= f"benchmark={_segment(benchmark, 'benchmark')}"
-    return folder / f"encoder={_segment(encoder, 'encoder')}" / "typed_neighbours.parquet"
+    folders = (
+        f"benchmark={_segment(benchmark, 'benchmark')}",
+        f"encoder={_segment(encoder, 'encoder')}",
+    )
+    return _place(root, SCORES, *folders, "typed_neighbours.parquet")
 
 
 def samples_files(root: Path) -> dict[str, Path]:
@@ -124,20 +130,50 @@ def typed_neighbours_files(root: Path) -> list[ScoresFile]:
     """Typed-neighbour files, by benchmark and encoder."""
     return [
         ScoresFile(_value(path.parent.parent), _value(path.parent), path)
-        for path in _inside(root, "scores/typed_neighbours/benchmark=*/encoder=*/*.parquet")
+        for path in _inside(root, f"{SCORES}/benchmark=*/encoder=*/typed_neighbours.parquet")
+    ]
+
+
+def strays(root: Path) -> list[Path]:
+    """Parquet and SQL in the folders of a warehouse under names that it does not write."""
+    known = {
+        *samples_files(root).values(),
+        *benchmarks_files(root).values(),
+        *(file.path for file in embeddings_files(root)),
+        *(file.path for file in typed_neighbours_files(root)),
+    }
+    return [
+        path
+        for folder in ("samples", "embeddings", "benchmarks", "scores")
+        for path in sorted((root / folder).rglob("*"))
+        if path not in known and path.suffix in (".parquet", ".sql")
     ]
 
 
 def _placed(root: str | Path) -> Path:
-    """Refuse a place whose path DuckDB would read as ours: the first ``encoder=`` in it counts."""
+    """Refuse a place that DuckDB would read as a pattern, or as columns (``encoder=…``)."""
     path = Path(root)
     for part in path.absolute().parts:
-        if part.lower().startswith(("encoder=", "benchmark=")):
+        if set(part) & set("*?[="):
             raise WarehouseError(
-                f"{path} lies in or is a folder named {part!r}, which inside a warehouse names an "
-                "encoder or a benchmark; put the warehouse elsewhere"
+                f"{path} cannot be a warehouse: SQL would read {part!r} in its path as a pattern "
+                "or as a column. Put it where no folder has *, ?, [ or = in its name"
             )
+    return path.absolute()
+
+
+def _place(root: Path, *parts: str) -> Path:
+    path = root.joinpath(*parts)
+    _refuse_outside(root, path)
     return path
+
+
+def _refuse_outside(root: Path, path: Path) -> None:
+    if not path.resolve().is_relative_to(root.resolve()):
+        raise WarehouseError(
+            f"{path} is a link to {path.resolve()}, outside of the warehouse. A warehouse reads "
+            "and writes nothing outside its folder: put the file itself in its place"
+        )
 
 
 def _segment(name: str, what: str) -> str:
@@ -148,14 +184,15 @@ def _segment(name: str, what: str) -> str:
     >>> _segment("UNI 2/h é", "encoder")
     'UNI%202%2Fh%20%C3%A9'
     """
-    if not name.strip() or any(ord(character) < 32 for character in name):
+    try:
+        segment = quote(name, safe="+@,")
+    except UnicodeEncodeError as error:
+        raise WarehouseError(f"{name!r} cannot be the name of a {what}: {error}") from error
+    if not name.strip() or any(ord(character) < 32 for character in name) or name == HIVE_NULL:
         raise WarehouseError(f"{name!r} cannot be the name of a {what}: empty or unprintable")
-    segment = quote(name, safe="+@,")
-    if segment.startswith("."):  # a dot in front hides a file
-        segment = f"%2E{segment[1:]}"
     if len(segment) > LONGEST_FILE_NAME:
         raise WarehouseError(f"the name of {what} {name[:30]!r}… is too long for a file name")
-    return segment
+    return f"%2E{segment[1:]}" if segment.startswith(".") else segment  # a dot would hide the file
 
 
 def _value(folder: Path) -> str:
@@ -167,14 +204,21 @@ def _is_hidden(path: Path) -> bool:
 
 
 def _inside(root: Path, pattern: str) -> Iterator[Path]:
-    """Files that match, sorted; a link that leads out of the warehouse is refused by name."""
-    home = root.resolve()
+    """Regular files that match, sorted, under names that a warehouse writes.
+
+    Other names are left to `strays`: one with a ``*`` in it would be a pattern to DuckDB.
+    """
     for path in sorted(root.glob(pattern)):
-        if _is_hidden(path):
-            continue
-        if not path.resolve().is_relative_to(home):
-            raise WarehouseError(
-                f"{path} is a link to {path.resolve()}, outside of the warehouse. "
-                "A warehouse reads nothing outside its folder: copy the file into its place"
-            )
-        yield path
+        if all(_is_ours(part) for part in path.relative_to(root).parts):
+            _refuse_outside(root, path)
+            if path.is_file():
+                yield path
+
+
+def _is_ours(part: str) -> bool:
+    name = part.partition("=")[2] or part
+    stem = name.removesuffix(".parquet").removesuffix(".sql")
+    try:
+        return stem == _segment(unquote(stem, errors="strict"), "file")
+    except (WarehouseError, UnicodeDecodeError):
+        return False

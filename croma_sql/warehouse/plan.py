@@ -14,7 +14,7 @@ from croma_sql.version import __version__
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks import Benchmark, read_benchmark
 from croma_sql.warehouse.embedding_files import read_shape
-from croma_sql.warehouse.publish import read_metadata
+from croma_sql.warehouse.parquet import read_metadata
 from croma_sql.warehouse.samples import read_ids
 
 
@@ -28,6 +28,10 @@ class Work:
     left_out: int
     files: list[Path]
     fingerprint: str
+
+    def is_up_to_date(self, path: Path) -> bool:
+        """Tell whether a scores file was made from the same vectors, rows, depth and version."""
+        return read_metadata(path).get("fingerprint") == self.fingerprint
 
 
 def plan(root: Path, benchmark: Benchmark, encoder: str, depth: int) -> Work:
@@ -75,8 +79,7 @@ def _any_in(values: pa.ChunkedArray, others: pa.Array) -> bool:
     return bool(pc.any(pc.is_in(values, others)).as_py())
 
 
-def is_stale(root: Path, file: layout.ScoresFile) -> bool:
-    """Tell whether vectors, benchmark rows or version have changed since a file was scored."""
-    about = read_metadata(file.path)
-    work = plan(root, read_benchmark(root, file.benchmark), file.encoder, about.get("depth", 0))
-    return work.fingerprint != about.get("fingerprint")
+def planned(root: Path, file: layout.ScoresFile) -> Work:
+    """Plan again what a scores file holds, at the depth it has."""
+    depth = read_metadata(file.path).get("depth", 0)
+    return plan(root, read_benchmark(root, file.benchmark), file.encoder, depth)

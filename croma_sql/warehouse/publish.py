@@ -6,16 +6,12 @@ been abandoned.
 """
 
 import contextlib
-import json
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, BinaryIO
-
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import BinaryIO
 
 from croma_sql.errors import WarehouseError
 
@@ -24,13 +20,17 @@ try:
 except ImportError:  # Windows, where a file in use cannot be removed anyway
     fcntl = None  # type: ignore[assignment]
 
-METADATA_KEY = b"croma_sql"
+MARKER = "warehouse.json"
 _UNFINISHED = ".unfinished-"
 
 
 @contextmanager
-def publishing(path: Path) -> Iterator[BinaryIO]:
+def publishing(
+    path: Path, committing: Callable[[], AbstractContextManager[None]] = nullcontext
+) -> Iterator[BinaryIO]:
     """Open a file that takes the place of ``path`` when the block ends without an exception.
+
+    ``committing`` is entered when all is on the disk, and left when the file is in its place.
 
     Raises
     ------
@@ -44,32 +44,24 @@ def publishing(path: Path) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-            Path(file.name).replace(path)
+            with committing():
+                Path(file.name).replace(path)
         _sync_folder(path.parent)
     except OSError as error:
         reason = error.strerror or error
         raise WarehouseError(f"cannot write {path}: {reason}. Nothing was changed") from error
 
 
-def write_table(path: Path, table: pa.Table, about: dict[str, Any]) -> None:
-    """Publish a table as Parquet, with ``about`` in the metadata of the file."""
-    with publishing(path) as file:
-        table = table.replace_schema_metadata(metadata(about))
-        pq.write_table(table, file, compression="zstd")
+@contextmanager
+def locked(root: Path) -> Iterator[None]:
+    """Hold the warehouse while what was checked is written, so that no other writer comes between.
 
-
-def metadata(about: dict[str, Any]) -> dict[bytes, bytes]:
-    """Parquet metadata that says what made a file. Nothing in it varies from run to run."""
-    return {METADATA_KEY: json.dumps(about, sort_keys=True).encode()}
-
-
-def read_metadata(path: Path) -> dict[str, Any]:
-    """Read what `metadata` put into a file; empty where another tool wrote it."""
-    try:
-        about = json.loads((pq.read_metadata(path).metadata or {})[METADATA_KEY])
-    except (KeyError, ValueError):
-        return {}
-    return about if isinstance(about, dict) else {}
+    Only for as long as renaming takes; vectors are streamed beside their place without it.
+    """
+    with (root / MARKER).open("rb") as file:
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @contextmanager
@@ -91,6 +83,8 @@ def _unfinished(folder: Path) -> Iterator[BinaryIO]:
 
 def _remove_abandoned(folder: Path) -> None:
     for path in folder.glob(f"{_UNFINISHED}*"):
+        if not path.is_file():
+            continue
         with contextlib.suppress(OSError), path.open("rb") as file:
             if fcntl is not None:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -6,15 +6,16 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from croma_sql.cohort import as_column, as_text
-from croma_sql.errors import SourceError, WarehouseError, listed
-from croma_sql.importers.tables import read_table, unreadable
+from croma_sql.errors import CohortError, SourceError, WarehouseError, listed
+from croma_sql.importers import tables
 from croma_sql.importers.vectors import check_column
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.publish import write_table
+from croma_sql.warehouse.parquet import read_footer, read_table, write_table
+from croma_sql.warehouse.publish import locked
 
+WITH_TEXT = {"text", "number", "time"}  # kinds that SQL widens to text where datasets differ
 RESERVED = ("dataset", "croma_sql_file")
 
 
@@ -45,28 +46,34 @@ def import_samples(
     """
     table = samples_table(source, sample_id=sample_id)
     root = layout.create_warehouse(warehouse)
-    check_against_warehouse(root, table, dataset)
-    write_samples(root, table, dataset)
+    with locked(root):
+        check_against_warehouse(root, table, dataset)
+        write_samples(root, table, dataset)
     return len(table)
 
 
 def samples_table(source: Any, *, sample_id: str) -> pa.Table:
     """Read and validate samples: column ``sample_id`` first, then the attributes."""
     name = str(source) if isinstance(source, str | Path) else "the frame"
-    table = read_table(source)
+    table = tables.read_table(source, text=(sample_id,))
     check_column(table.column_names, sample_id, name, "--sample-id")
-    ids = as_text(as_column(table.column(sample_id), sample_id), sample_id)
+    attributes = [column for column in table.column_names if column != sample_id]
+    check_names(["sample_id", *attributes], name)
+    try:
+        ids = as_text(as_column(table.column(sample_id), sample_id), sample_id)
+        columns = {column: as_column(table.column(column), column) for column in attributes}
+    except CohortError as error:
+        raise SourceError(f"{name}: {error}") from error
     check_ids(ids, name, sample_id)
-    attributes = table.drop_columns([sample_id])
-    _check_names(["sample_id", *attributes.column_names], name)
-    return attributes.add_column(0, "sample_id", ids)
+    return pa.table({"sample_id": ids, **columns})
 
 
 def check_against_warehouse(root: Path, table: pa.Table, dataset: str) -> None:
     """Refuse ids of other datasets, and to take samples away from vectors that are there."""
     ids = table.column("sample_id").combine_chunks()
-    for other in layout.samples_files(root):
+    for other, path in layout.samples_files(root).items():
         if other != dataset:
+            _check_types(table.schema, read_footer(path).schema.to_arrow_schema(), other)
             shared = ids.filter(pc.is_in(ids, sample_ids(root, other)))
             if len(shared):
                 raise WarehouseError(
@@ -86,6 +93,26 @@ def check_against_warehouse(root: Path, table: pa.Table, dataset: str) -> None:
                 )
 
 
+def _check_types(ours: pa.Schema, theirs: pa.Schema, dataset: str) -> None:
+    """Refuse an attribute that SQL could not put into one column with that of another dataset."""
+    for field in ours:
+        names = [other for other in theirs if other.name.lower() == field.name.lower()]
+        kinds = {_kind(column.type) for column in (field, *names)}
+        if len(kinds - {"text"}) > 1 or (len(kinds) > 1 and not kinds <= WITH_TEXT):
+            raise SourceError(
+                f"column {field.name!r} is {field.type} here but {names[0].type} in dataset "
+                f"{dataset!r}; give it one type in both (text will do)"
+            )
+
+
+def _kind(kind: pa.DataType) -> str:
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return "text"
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "number"
+    return "time" if pa.types.is_date(kind) or pa.types.is_timestamp(kind) else str(kind)
+
+
 def write_samples(root: Path, table: pa.Table, dataset: str) -> None:
     """Publish validated samples."""
     write_table(layout.samples_path(root, dataset), table, {"format": layout.FORMAT})
@@ -97,13 +124,8 @@ def sample_ids(root: Path, dataset: str) -> pa.Array:
 
 
 def read_ids(path: Path) -> pa.Array:
-    """Read the column ``sample_id`` of a warehouse file."""
-    try:
-        return (
-            pq.read_table(path, columns=["sample_id"], partitioning=None).column(0).combine_chunks()
-        )
-    except (OSError, pa.ArrowException) as error:
-        raise unreadable(path, error) from error
+    """Read the column ``sample_id`` of a warehouse file, as text."""
+    return read_table(path, ["sample_id"]).column(0).cast(pa.string()).combine_chunks()
 
 
 def check_ids(ids: pa.Array, name: str, column: str) -> None:
@@ -127,7 +149,7 @@ def check_ids(ids: pa.Array, name: str, column: str) -> None:
         )
 
 
-def _check_names(columns: list[str], name: str) -> None:
+def check_names(columns: list[str], name: str) -> None:
     """Refuse names that SQL cannot tell apart, cannot say, or that the warehouse uses itself."""
     if any(not column.strip() for column in columns):
         raise SourceError(

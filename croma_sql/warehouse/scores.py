@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from croma_sql.arrays import checked_m, checked_threads
 from croma_sql.cohort import Names, build_scope
 from croma_sql.edges import margins_of, neighbour_lists
 from croma_sql.errors import CromaSqlError, ScoringError, listed
@@ -22,9 +23,9 @@ from croma_sql.vectors import Matrix
 from croma_sql.version import __version__
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks import read_benchmark
-from croma_sql.warehouse.embedding_files import read_batches, read_shape
+from croma_sql.warehouse.embedding_files import read_shape, read_vectors
+from croma_sql.warehouse.parquet import read_metadata, write_table
 from croma_sql.warehouse.plan import Work, plan
-from croma_sql.warehouse.publish import read_metadata, write_table
 
 PUBLISHED_M = 5  # of the view margins
 
@@ -94,7 +95,10 @@ def score(
         What could not be scored and why, after everything else has been.
     """
     root = layout.open_warehouse(warehouse)
-    if m < PUBLISHED_M:
+    checked_threads(threads)
+    if on_undefined not in ("error", "null"):
+        raise ScoringError(f"on_undefined is {on_undefined!r}; it is 'error' or 'null'")
+    if checked_m(m) < PUBLISHED_M:
         raise ScoringError(
             f"m is {m}; scoring keeps at least {PUBLISHED_M} neighbours per type, which the view "
             "margins reads. Smaller m are margins_at(m)"
@@ -157,10 +161,9 @@ def _score(
     if not work.files:
         return Scored(work.benchmark, work.encoder, "no vectors")
     path = layout.typed_neighbours_path(root, work.benchmark, work.encoder)
-    about = read_metadata(path) if path.exists() else {}
     n, left_out = len(work.rows), work.left_out
-    if about.get("fingerprint") == work.fingerprint:
-        n_undefined = about["n_undefined"]
+    if path.exists() and work.is_up_to_date(path):
+        n_undefined = read_metadata(path)["n_undefined"]
         if not n_undefined or on_undefined == "null":
             return Scored(work.benchmark, work.encoder, "up to date", n, n_undefined, left_out)
     report(0.0)
@@ -202,7 +205,7 @@ def _load(work: Work) -> _Vectors:
     dtype = np.result_type(*(np.dtype(shape.dtype) for shape in shapes))
     matrix = np.empty((len(ids), shapes[0].d), dtype)
     for path in work.files:
-        for some_ids, batch in read_batches(path):
+        for some_ids, batch in read_vectors(path):
             place = pc.index_in(some_ids, ids)
             wanted = np.asarray(pc.is_valid(place))
             matrix[place.drop_null().to_numpy()] = batch[wanted]
@@ -233,7 +236,7 @@ def _search(
         vectors.matrix[place],
         *(rows.column(name) for name in ("label", "confounder", "group_id", "sample_id")),
         names=Names(where="" if subset is None else f"subset {subset!r}"),
-        on_bad_vectors="null",  # only those stored as NULL are left; others stopped `read_batches`
+        on_bad_vectors="null",  # only those stored as NULL are left; others stopped `read_vectors`
     )
     return typed_neighbours(scope, m, threads=threads, on_progress=report)
 

@@ -17,10 +17,14 @@ def add_source(con: duckdb.DuckDBPyConnection, name: str, paths: list[Path]) -> 
         else:
             con.sql(_text("sources", f"no_{name}")).create_view(name)
     except duckdb.Error as error:
-        raise WarehouseError(
-            f"files of the warehouse cannot be read: {error}. croma-sql check names all that are "
-            "damaged"
-        ) from error
+        raise damaged(error) from error
+
+
+def damaged(error: duckdb.Error) -> WarehouseError:
+    """Say that files cannot be read, and what names them all."""
+    return WarehouseError(
+        f"files of the warehouse cannot be read: {error}. croma-sql check names all damaged ones"
+    )
 
 
 def add_view(con: duckdb.DuckDBPyConnection, name: str) -> None:
