@@ -311,9 +311,9 @@ def test_only_what_changed_is_scored_again(root, tiles):
     assert contents(root) == before
     moved = tiles.with_columns(pl.col("embedding").arr.to_list().list.reverse())
     croma_sql.import_embeddings(root, moved, encoder="f", dataset="d")
-    assert [(s.encoder, s.stale) for s in croma_sql.info(root).scores] == [
-        ("e", False),
-        ("f", True),
+    assert [(s.encoder, s.status) for s in croma_sql.info(root).scores] == [
+        ("e", "up to date"),
+        ("f", "stale"),
     ]
     assert outcomes(root, **null) == {("b", "e"): "up to date", ("b", "f"): "scored"}
     relabelled = tiles.with_columns(label=pl.col("label").reverse())

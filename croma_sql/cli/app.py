@@ -10,6 +10,7 @@ from croma_sql.errors import CromaSqlError
 from croma_sql.version import __version__
 
 INTERRUPTED = 130
+_TYPERS_OWN = (typer.Abort, BrokenPipeError)  # and whatever has an exit code
 
 
 class _Verbs(TyperGroup):
@@ -20,8 +21,8 @@ class _Verbs(TyperGroup):
             typer.echo("croma-sql: stopped; the warehouse is whole", err=True)
             raise typer.Exit(INTERRUPTED) from None
         except Exception as error:
-            if ctx.params["debug"] or isinstance(error, typer.Abort) or hasattr(error, "exit_code"):
-                raise  # the last are typer's own, for usage and for leaving
+            if ctx.params["debug"] or isinstance(error, _TYPERS_OWN) or hasattr(error, "exit_code"):
+                raise
             typer.echo(f"croma-sql: {_sentence(error)}", err=True)
             raise typer.Exit(1) from error
 
