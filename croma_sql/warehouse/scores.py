@@ -231,9 +231,10 @@ def _search(
     report: Callable[[float], None],
 ) -> Edges:
     place = pc.index_in(rows.column("sample_id"), vectors.ids).to_numpy()
+    all_in_order = len(place) == len(vectors.ids) and bool((np.diff(place) == 1).all())
     subset = rows.column("subset")[0].as_py()
     scope = build_scope(
-        vectors.matrix[place],
+        vectors.matrix if all_in_order else vectors.matrix[place],  # one scope needs no copy
         *(rows.column(name) for name in ("label", "confounder", "group_id", "sample_id")),
         names=Names(where="" if subset is None else f"subset {subset!r}"),
         on_bad_vectors="null",  # only those stored as NULL are left; others stopped `read_vectors`
