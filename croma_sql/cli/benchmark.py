@@ -17,7 +17,10 @@ def benchmark(
     ] = None,
     file: Annotated[Path | None, typer.Option(help="A file with the SELECT.")] = None,
 ) -> None:
-    """Add a benchmark: one SELECT of sample_id, label, confounder, group_id from samples."""
+    """Add a benchmark, which is one SELECT over samples.
+
+    It gives sample_id, label, confounder and group_id, and where scopes overlap or differ, subset.
+    """
     if (select is None) == (file is None):
         raise typer.BadParameter("give the SELECT either as an argument or with --file")
     added = add_benchmark(warehouse, name, _read(file) if select is None and file else select or "")

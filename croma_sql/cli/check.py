@@ -9,7 +9,7 @@ from croma_sql.warehouse.check import check as find_problems
 
 
 def check(warehouse: Path) -> None:
-    """Verify every file against the contract; names what is wrong, exit 1 if anything is."""
+    """Verify every file; name what is wrong and exit with 1."""
     with progress() as report:
         problems = find_problems(warehouse, lambda share: report("checking", share))
     for problem in problems:

@@ -13,7 +13,10 @@ from croma_sql.session import connect
 def demo(
     folder: Annotated[Path, typer.Argument(help="Where to build it.")] = Path("croma-demo"),
 ) -> None:
-    """Build a small warehouse of real tissue under three simulated scanners, and stratify it."""
+    """Build, score and stratify a small warehouse.
+
+    Tiles of real tissue under three simulated scanners, from data in the package.
+    """
     with progress() as report:
         build(folder, on_progress=lambda name, one, share: report(f"scoring {one}", share))
     out = console()

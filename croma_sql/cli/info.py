@@ -10,7 +10,7 @@ from croma_sql.warehouse.info import info as describe
 
 
 def info(warehouse: Path) -> None:
-    """Show datasets, encoders, benchmarks, and what is scored or out of date."""
+    """Show what is there, what is scored and what is out of date."""
     found = describe(warehouse)
     for title, rows in (
         ("datasets", found.datasets),
@@ -21,6 +21,7 @@ def info(warehouse: Path) -> None:
         if rows:
             frame = pl.DataFrame(rows)
             nested = [name for name, dtype in frame.schema.items() if dtype == pl.List(pl.String)]
-            print_table(frame.with_columns(pl.col(nested).list.join(", ")), title)
+            told = [column.name for column in frame if column.null_count() < len(column)]
+            print_table(frame.with_columns(pl.col(nested).list.join(", ")).select(told), title)
         else:
             typer.echo(f"{title}: none")

@@ -19,7 +19,7 @@ def sql(
     form: Annotated[Format, typer.Option("--format")] = Format.table,
     output: Annotated[Path | None, typer.Option(help="A file instead of stdout.")] = None,
 ) -> None:
-    """Run SQL over the views of a warehouse: margins, encoder_summary, typed_neighbours."""
+    """Run SQL over the views of a warehouse, such as margins."""
     if form is Format.table and output is not None:
         raise typer.BadParameter("a table cannot go to a file; add --format csv, json or parquet")
     if form is Format.parquet and output is None:
