@@ -20,3 +20,9 @@ def shared():
     if not SHARED.exists():
         pytest.skip("the real data sets are not on this machine")
     return SHARED
+
+
+@pytest.fixture
+def root(tmp_path):
+    """Place for a warehouse, under a name that takes some quoting."""
+    return tmp_path / 'it\'s a "house" für %20'
