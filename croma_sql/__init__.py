@@ -1,7 +1,14 @@
 """Where is an encoder fragile? Per-sample robustness margins of embeddings, in SQL."""
 
 from croma_sql.arrays import margins, typed_neighbours
-from croma_sql.errors import CromaSqlError
+from croma_sql.errors import (
+    BenchmarkError,
+    CohortError,
+    CromaSqlError,
+    ScoringError,
+    SourceError,
+    WarehouseError,
+)
 from croma_sql.session import connect
 from croma_sql.udfs.duckdb_functions import register
 from croma_sql.udfs.polars_expressions import CromaExpressions
@@ -15,8 +22,13 @@ from croma_sql.warehouse.samples import import_samples
 from croma_sql.warehouse.scores import score
 
 __all__ = [
+    "BenchmarkError",
+    "CohortError",
     "CromaExpressions",
     "CromaSqlError",
+    "ScoringError",
+    "SourceError",
+    "WarehouseError",
     "__version__",
     "add_benchmark",
     "check",

@@ -1,15 +1,12 @@
 """The Python door: arrays in, Polars frames out."""
 
-from decimal import Decimal
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from croma_sql.cohort import as_column, build_scope
+from croma_sql.cohort import Names, as_column, build_scope, checked_m, checked_threads
 from croma_sql.edges import margins_of, neighbour_lists
-from croma_sql.errors import CohortError
 from croma_sql.udfs.scope import Scope
 from croma_sql.udfs.search import typed_neighbours as search
 from croma_sql.vectors import OnBadVectors
@@ -55,7 +52,7 @@ def margins(
         ``sample_id`` (row number if none was given), ``label``, ``confounder``, ``group_id``,
         ``d_so``, ``d_os``, ``margin`` in [-1, 1], ``undefined_reason``; rows as they came in. Above
         0 the biological match is closer. NULL with a reason where a type has fewer than ``m``
-        neighbours or all of them are at distance 0.
+        neighbours, all neighbours of both types are at distance 0, or the vector is bad.
 
     Raises
     ------
@@ -75,8 +72,9 @@ def margins(
     [0.666667, -0.666667, 0.666667, -0.666667]
     """
     columns = _read(sample_id, label=label, confounder=confounder, group_id=group)
+    m, threads = checked_m(m), checked_threads(threads)
     scope = _scope(embeddings, columns, on_bad_vectors)
-    result = margins_of(search(scope, checked_m(m), threads=checked_threads(threads)), m)
+    result = margins_of(search(scope, m, threads=threads), m)
     frame = pl.DataFrame(
         {
             "sample_id": _ids(columns, len(scope.usable)),
@@ -140,22 +138,6 @@ def typed_neighbours(
     )
 
 
-def checked_m(m: Any) -> int:
-    """Refuse a number of neighbours that is no whole number, or below 1."""
-    if not isinstance(m, int | float | Decimal | np.integer) or m != int(m) or m < 1:
-        raise CohortError(
-            f"m is {m!r}; it is the number of neighbours per type, a whole number of at least 1"
-        )
-    return int(m)
-
-
-def checked_threads(threads: int | None) -> int | None:
-    """Refuse a number of threads below 1."""
-    if threads is not None and threads < 1:
-        raise CohortError(f"threads is {threads}; it is at least 1, or left out for every core")
-    return threads
-
-
 def _read(sample_id: Any, **columns: Any) -> dict[str, pa.Array]:
     """Read every column once, whatever it is: an iterator could not be read again."""
     read = {name: as_column(values, name) for name, values in columns.items()}
@@ -171,6 +153,7 @@ def _scope(embeddings: Any, columns: dict[str, pa.Array], on_bad_vectors: OnBadV
         columns["confounder"],
         columns["group_id"],
         columns.get("sample_id"),
+        names=Names(group="group"),
         on_bad_vectors=on_bad_vectors,
     )
 

@@ -1,6 +1,8 @@
 """Validate the rows that are scored together, once, for every door."""
 
+import math
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -66,6 +68,23 @@ def as_text(array: pa.Array, column: str) -> pa.Array:
         raise CohortError(
             f"column {column!r} is of type {array.type}; expected text, numbers or booleans"
         ) from error
+
+
+def checked_m(m: Any) -> int:
+    """Refuse a number of neighbours that is no whole number, or below 1."""
+    number = isinstance(m, int | float | Decimal | np.integer) and math.isfinite(m)
+    if not number or m != int(m) or m < 1:
+        raise CohortError(
+            f"m is {m!r}; it is the number of neighbours per type, a whole number of at least 1"
+        )
+    return int(m)
+
+
+def checked_threads(threads: Any) -> int | None:
+    """Refuse a number of threads that is no whole number, or below 1."""
+    if threads is not None and (not isinstance(threads, int | np.integer) or threads < 1):
+        raise CohortError(f"threads is {threads!r}; it is at least 1, or left out for every core")
+    return None if threads is None else int(threads)
 
 
 def build_scope(
@@ -162,8 +181,7 @@ def _check_no_nulls(array: pa.Array, shown: pa.Array, column: str, names: Names)
         rows = shown.filter(pc.is_null(array)).to_pylist()
         raise CohortError(
             f"{names.prefix}column {column!r} is NULL in {len(rows)} of {len(array)} rows: "
-            f"{listed(rows)}. Fill the cells in, or leave the rows out "
-            f"(WHERE {column} IS NOT NULL)"
+            f"{listed(rows)}. Fill the cells in, or leave the rows out"
         )
 
 

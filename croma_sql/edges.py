@@ -8,14 +8,6 @@ from numpy.typing import NDArray
 
 from croma_sql.udfs.scope import OS, SO, Edges
 
-UNDEFINED_REASONS = (
-    "too_few_so",
-    "too_few_os",
-    "too_few_so_and_os",
-    "zero_distance",
-    "bad_vector",
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Margins:

@@ -1,8 +1,8 @@
 """Let Ctrl-C reach a query that DuckDB is busy with."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
-from typing import TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any, TypeVar
 
 import duckdb
 
@@ -15,8 +15,8 @@ WAKE = 0.1  # seconds between looks for Ctrl-C
 def interruptibly(con: duckdb.DuckDBPyConnection, query: Callable[[], Result]) -> Result:
     """Run a query in a thread, so that this one sees Ctrl-C, and stop it then.
 
-    Python hears of Ctrl-C in its main thread only, and not while that is inside DuckDB. A search
-    that the query is in stops at its next task.
+    Python hears of Ctrl-C in its main thread only, and not while that is inside DuckDB. Every
+    search of the process stops at its next task, for it may be one that the query is in.
 
     Raises
     ------
@@ -29,8 +29,16 @@ def interruptibly(con: duckdb.DuckDBPyConnection, query: Callable[[], Result]) -
             while not wait([running], timeout=WAKE).done:
                 pass
         except KeyboardInterrupt:
-            with interrupting():
-                while not wait([running], timeout=WAKE).done:
-                    con.interrupt()  # again: it is forgotten between two statements
+            _stop(con, running)
             raise
         return running.result()
+
+
+def _stop(con: duckdb.DuckDBPyConnection, running: Future[Any]) -> None:
+    with interrupting():
+        while not running.done():
+            try:
+                con.interrupt()  # again and again: it is forgotten between two statements
+                wait([running], timeout=WAKE)
+            except KeyboardInterrupt:
+                continue  # we are stopping

@@ -34,7 +34,8 @@ def as_matrix(embeddings: Any, column: str = "embedding", first_row: int = 0) ->
     if hasattr(embeddings, "__arrow_c_stream__") or isinstance(embeddings, pa.Array):
         return _from_arrow(_one_array(embeddings), column, first_row)
     if isinstance(embeddings, np.ma.MaskedArray):
-        embeddings = np.ma.filled(embeddings.astype(np.float64), np.nan)
+        floating = embeddings.dtype.kind == "f"
+        embeddings = np.ma.filled(embeddings if floating else embeddings.astype(float), np.nan)
     try:
         array = np.asarray(embeddings)
     except (TypeError, ValueError) as error:
@@ -44,7 +45,8 @@ def as_matrix(embeddings: Any, column: str = "embedding", first_row: int = 0) ->
             f"{column!r} has {array.ndim} dimension(s), shape {array.shape}; "
             "expected one row per sample and one column per feature"
         )
-    return np.ascontiguousarray(_as_floating(array, column))
+    native = array.astype(array.dtype.newbyteorder("="), copy=False)
+    return np.ascontiguousarray(_as_floating(native, column))
 
 
 def with_direction(matrix: Matrix) -> tuple[Matrix, NDArray[np.bool_]]:

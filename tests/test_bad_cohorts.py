@@ -33,12 +33,12 @@ def test_vector_that_is_missing():
 
 
 @pytest.mark.parametrize(
-    ("column", "name"), [("label", "label"), ("confounder", "confounder"), ("group_id", "group_id")]
+    ("column", "name"), [("label", "label"), ("confounder", "confounder"), ("group_id", "group")]
 )
 def test_null_cells(column, name):
     frame = tiles().with_columns(pl.col(column).replace({tiles()[column][0]: None}))
     n = frame[column].null_count()
-    with raises(f"column '{name}' is NULL in {n} of 40 rows: 's0'", "IS NOT NULL"):
+    with raises(f"column '{name}' is NULL in {n} of 40 rows: 's0'", "Fill the cells in"):
         margins_of(frame)
 
 
@@ -103,15 +103,20 @@ def test_columns_that_are_none(label):
         croma_sql.margins(tiles()["embedding"], label, tiles()["confounder"], tiles()["group_id"])
 
 
-@pytest.mark.parametrize("m", [0, -1, 2.5, "5", None])
+@pytest.mark.parametrize("m", [0, -1, 2.5, "5", None, float("nan"), float("inf")])
 def test_m_that_is_no_number_of_neighbours(m):
     with raises(f"m is {m!r}", "a whole number of at least 1"):
         margins_of(tiles(), m=m)
 
 
+def test_whole_numbers_of_any_type_will_do():
+    assert margins_of(tiles(), m=np.int64(2)).equals(margins_of(tiles(), m=2.0))
+
+
 def test_unknown_options():
-    with raises("threads is 0", "at least 1"):
-        margins_of(tiles(), threads=0)
+    for threads in (0, -1, 2.5, "2"):
+        with raises(f"threads is {threads!r}", "at least 1"):
+            margins_of(tiles(), threads=threads)
     with raises("on_bad_vectors is 'ignore'", "'error', 'drop' or 'null'"):
         margins_of(tiles(), on_bad_vectors="ignore")
     with raises("on_bad_vectors is 'drop'", "keeps its rows"):

@@ -155,8 +155,23 @@ def test_tables_do_not_grow_without_end(scored):
     assert len(succeed("sql", scored, "FROM margins", "--format", "csv").splitlines()) == 201
 
 
-def test_square_brackets_are_no_markup(scored):
-    assert "[bold]x[/bold]" in succeed("sql", scored, "SELECT '[bold]x[/bold]' AS x")
+@pytest.mark.parametrize("text", ["[bold]x[/bold]", "slide:100:7", "a:x:b", "x\\", "漢字"])
+def test_cells_are_printed_as_they_are(scored, text):
+    assert f" {text} " in succeed("sql", scored, f"SELECT '{text}' AS x")
+
+
+def test_cells_do_not_steer_the_terminal(scored):
+    assert "a\ufffd[2Jb" in succeed("sql", scored, "SELECT 'a' || chr(27) || '[2Jb' AS x")
+
+
+def test_ids_in_a_file_stay_text(scored, tmp_path):
+    np.save(tmp_path / "v.npy", np.eye(3))
+    (tmp_path / "m.csv").write_text("sample_id\n0.0\n1.0\n2.0\n")
+    given = ["--to", "W", "--dataset", "d"]
+    succeed("import", "samples", "m.csv", *given, cwd=tmp_path)
+    succeed(
+        "import", "embeddings", "v.npy", *given, "--encoder", "e", "--ids", "m.csv", cwd=tmp_path
+    )
 
 
 def test_samples_alone(tmp_path):
@@ -176,6 +191,8 @@ def test_samples_alone(tmp_path):
         ),
         (["sql", "W", "SELEC"], "the query fails: Parser Error"),
         (["sql", "W", "SELECT [1]", "--format", "csv"], "CSV has no lists"),
+        (["sql", "W", "SELECT INTERVAL 1 MONTH"], "cast it to VARCHAR"),
+        (["sql", "W", "SELECT 1", "--format", "csv", "--output", "W"], "cannot write W"),
         (["benchmark", "W", "x", "DROP TABLE samples"], "benchmark 'x' is not a SELECT"),
         (["benchmark", "W", "x", "--file", "no.sql"], "no.sql cannot be read"),
         (["score", "W", "--encoder", "GPT"], "no encoder 'GPT'; it has 'UNI 2'"),

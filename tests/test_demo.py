@@ -48,15 +48,15 @@ def test_margins_agree_with_the_reference_package(demo):
     assert frame["margin"].to_numpy() == pytest.approx(expected, abs=1e-9)
 
 
-def test_its_queries_answer_the_question_in_their_title(demo):
-    titles = [title for title, _ in queries()]
-    assert titles == [
-        "Which encoder is robust, for which biology?",
-        "On which scanner and class does each encoder confuse DAB with the scanner?",
-        "And where on the slide? The worst of all scanners and zones, for the two networks.",
-    ]
+def test_its_queries_find_the_scanner_and_zone_that_are_fragile(demo):
     answers = [demo.sql(query).pl() for _, query in queries()]
     assert [len(answer) for answer in answers] == [6, 18, 5]
     worst = answers[2].row(0, named=True)
     assert (worst["scanner"], worst["zone"]) == ("warm_soft", "border")
     assert worst["f0"] > 0.7
+
+
+def test_it_leaves_a_study_alone(tmp_path):
+    croma_sql.import_samples(tmp_path, pl.DataFrame({"sample_id": ["a"]}), dataset="mine")
+    with pytest.raises(croma_sql.CromaSqlError, match="is a warehouse of 'mine'"):
+        build(tmp_path)

@@ -28,6 +28,7 @@ def test_vectors_keep_their_precision_from_any_source(root, tmp_path, precision)
         "lists": lists,
         "array": cohort.vectors,
         "fortran": np.asfortranarray(cohort.vectors),
+        "masked": np.ma.masked_array(cohort.vectors, mask=False),
         "big-endian": cohort.vectors.astype(cohort.vectors.dtype.newbyteorder(">")),
         "arrow": tiles.to_arrow(),
         **files,
@@ -134,3 +135,20 @@ def test_samples_from_any_frame(root):
         with croma_sql.connect(target) as con:
             found = con.sql("SELECT sample_id, centre, n FROM samples ORDER BY 1").fetchall()
         assert found == [("a", "x", 1), ("b", None, 2)]
+
+
+def test_masked_vectors_are_bad_vectors(root):
+    cohort = random_cohort(1, n=50)
+    masked = np.ma.masked_array(cohort.vectors, mask=False)
+    masked[3, 2] = np.ma.masked
+    with pytest.raises(croma_sql.CromaSqlError, match=f"1 of the first 50.*{cohort.ids[3]}"):
+        croma_sql.import_embeddings(root, masked, encoder="e", dataset="d", samples=cohort.frame())
+
+
+def test_csv_as_spreadsheets_leave_it(root, tmp_path):
+    """Blank lines, commas within a quoted header of a file with semicolons."""
+    path = tmp_path / "m.csv"
+    path.write_text('sample_id;"a, b, c";n\r\n\r\nx;1;2\r\ny;2;9007199254740993.5\r\n\r\n')
+    assert croma_sql.import_samples(root, path, dataset="d") == 2
+    found = croma_sql.connect(root).sql('SELECT sample_id, "a, b, c", n FROM samples').fetchall()
+    assert found == [("x", 1, "2"), ("y", 2, "9007199254740993.5")]

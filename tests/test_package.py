@@ -18,11 +18,14 @@ SQL = sorted(path.relative_to(REPOSITORY) for path in (REPOSITORY / "sql").rglob
 @pytest.mark.parametrize("path", SQL, ids=str)
 def test_every_sql_file_is_one_statement_that_begins_with_what_it_is(path):
     text = (REPOSITORY / path).read_text(encoding="utf-8")
-    assert text.startswith("-- ")
-    assert len(duckdb.extract_statements(text)) == 1
-    assert (files("croma_sql.sql") / str(path.relative_to("sql"))).read_text(
-        encoding="utf-8"
-    ) == text
+    assert [statement.type.name for statement in duckdb.extract_statements(text)] in (
+        ["CREATE"],
+        ["SELECT"],
+    )
+    head = "".join(line for line in text.splitlines(True) if line.startswith("--"))
+    if "demo" not in path.parts:
+        assert all(part in head for part in ("-- grain ", "-- NULL "))
+    assert files("croma_sql.sql").joinpath("/".join(path.parts[1:])).is_file()
 
 
 def test_light_imports():

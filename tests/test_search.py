@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 
 import croma_sql
 from croma_sql.cohort import build_scope
+from croma_sql.udfs import kernels
+from croma_sql.udfs.arrange import arrange
 from croma_sql.udfs.scope import OS, SO, Edges
 from croma_sql.udfs.search import typed_neighbours
+from croma_sql.udfs.threads import cores
 
 
 def search(cohort, m, **options) -> Edges:
@@ -118,6 +121,24 @@ def test_rows_the_float32_pass_cannot_separate_are_searched_again():
     assert edges.searched_again > 300
     assert_is_true_nearest(close, edges, 5, exact=False)
     assert search(cohort, 5).searched_again < 10
+
+
+@pytest.mark.parametrize("name", AWKWARD)
+def test_float32_distances_stay_within_the_bound(name):
+    """For every pair; and not by much more than is needed, or it would prove nothing."""
+    scope = build_scope(*AWKWARD[name](6).columns())
+    with cores(1) as for_each:
+        arranged = arrange(scope, for_each)
+    product = arranged.residual @ arranged.residual.T
+    measured = arranged.half[:, None] + arranged.half - product
+    d, worst = scope.vectors.shape[1], 0.0
+    for p in range(0, len(arranged.order), 7):
+        for q in range(len(arranged.order)):
+            i, j = arranged.order[p], arranged.order[q]
+            exact = kernels.distance(arranged.stored, arranged.square, i, j)
+            bound = kernels.slack(arranged.radius[p], arranged.radius[q], d)
+            worst = max(worst, abs(float(measured[p, q]) - exact) / bound)
+    assert 1e-4 < worst <= 1.0
 
 
 def test_an_outlier_makes_no_row_need_the_exact_search():

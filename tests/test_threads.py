@@ -70,6 +70,24 @@ def test_searches_from_many_python_threads_agree():
     assert results == [expected] * 4
 
 
+def test_searches_take_turns():
+    """Two at once would fill every core twice, and put back each other's BLAS setting."""
+    inside = []
+
+    def hold():
+        with cores(2) as for_each:
+            inside.append("in")
+            for_each(lambda _: time.sleep(0.02), range(4))
+            inside.append("out")
+
+    workers = [threading.Thread(target=hold) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert inside == ["in", "out"] * 4
+
+
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_children_search_too(method):

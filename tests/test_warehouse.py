@@ -5,6 +5,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -17,6 +18,7 @@ from cohorts import AWKWARD, random_cohort
 
 import croma_sql
 from croma_sql.session import VIEWS
+from croma_sql.warehouse.publish import locked
 
 SELECT = "SELECT sample_id, label, confounder, group_id FROM samples"
 ODD_NAMES = [
@@ -236,6 +238,66 @@ def test_writers_that_meet_do_not_spoil_each_other(root, tiles):
     with pytest.raises(croma_sql.CromaSqlError, match="30 of 90 vectors have no sample"):
         croma_sql.import_embeddings(root, tiles, encoder="e", dataset="d", on_progress=meanwhile)
     assert croma_sql.check(root) == []
+
+
+def test_a_dimension_that_another_writer_brings_meanwhile_is_seen(root, tiles):
+    other = tiles.with_columns(
+        pl.col("sample_id").str.replace("s", "t"), embedding=pl.lit([1.0, 2.0]).implode()
+    ).with_columns(embedding=pl.Series([[1.0, 2.0]] * 90))
+
+    def meanwhile(_):
+        croma_sql.import_embeddings(root, other, encoder="e", dataset="other", samples=other)
+
+    with pytest.raises(croma_sql.CromaSqlError, match="the same encoder has 2 in dataset 'other'"):
+        croma_sql.import_embeddings(
+            root, tiles, encoder="e", dataset="d", samples=tiles, on_progress=meanwhile
+        )
+    assert croma_sql.check(root) == []
+
+
+def test_a_writer_waits_for_another_that_holds_the_warehouse(root, tiles):
+    croma_sql.create_warehouse(root)
+    done = threading.Event()
+
+    def work():
+        croma_sql.import_samples(root, tiles, dataset="d")
+        done.set()
+
+    with locked(root):
+        worker = threading.Thread(target=work)
+        worker.start()
+        assert not done.wait(0.5)
+    assert done.wait(10)
+    worker.join()
+
+
+def test_samples_may_come_before_their_vectors(root, tiles):
+    """Also the state that a kill leaves between publishing samples and vectors."""
+    croma_sql.score(built(root, tiles), on_undefined="null")
+    more = pl.concat([tiles, tiles.with_columns(pl.col("sample_id").str.replace("s", "t"))])
+    croma_sql.import_samples(root, more, dataset="d")
+    assert croma_sql.check(root) == []
+    with pytest.raises(croma_sql.CromaSqlError, match="90 of 180 samples have no vector"):
+        croma_sql.score(root, on_undefined="null")
+    croma_sql.import_embeddings(root, more, encoder="e", dataset="d")
+    assert outcomes(root, on_undefined="null") == {("b", "e"): "scored"}
+
+
+def test_another_version_scores_again(root, tiles, monkeypatch):
+    croma_sql.score(built(root, tiles), on_undefined="null")
+    monkeypatch.setattr("croma_sql.warehouse.plan.__version__", "0.0.0")
+    assert outcomes(root, on_undefined="null") == {("b", "e"): "scored"}
+
+
+def test_a_search_may_be_asked_for_while_another_reports(root, tiles):
+    cohort = random_cohort(0)
+    found = []
+    croma_sql.score(
+        built(root, tiles),
+        on_undefined="null",
+        on_progress=lambda *_: found.append(croma_sql.margins(**cohort.arguments())),
+    )
+    assert len(found) > 1
 
 
 def test_an_interrupted_import_changes_nothing(root, tiles):

@@ -14,8 +14,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from croma_sql.arrays import checked_m
-from croma_sql.cohort import Names, build_scope
+from croma_sql.cohort import Names, build_scope, checked_m
 from croma_sql.edges import neighbour_lists
 from croma_sql.errors import CohortError
 from croma_sql.udfs.search import typed_neighbours

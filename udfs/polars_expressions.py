@@ -5,8 +5,7 @@ from typing import Literal
 
 import polars as pl
 
-from croma_sql.arrays import checked_m
-from croma_sql.cohort import Names, as_column, build_scope
+from croma_sql.cohort import Names, as_column, build_scope, checked_m
 from croma_sql.edges import margins_of, neighbour_lists
 from croma_sql.errors import CohortError
 from croma_sql.udfs.scope import Edges
@@ -66,6 +65,7 @@ class CromaExpressions:
         >>> df.select(margin.round(6)).to_series().to_list()
         [0.666667, -0.666667, 0.666667, -0.666667]
         """
+        m = checked_m(m)
 
         def margin_of(edges: Edges, _: pl.Series | None) -> pl.Series:
             return pl.Series(margins_of(edges, m).margin, nan_to_null=True)
@@ -96,6 +96,7 @@ class CromaExpressions:
             Struct of the lists ``so_id``, ``so_distance``, ``os_id``, ``os_distance``, nearest
             first. Ids are those of ``sample_id`` as text, else row numbers within the group.
         """
+        m = checked_m(m)
         id_type = pl.Int64() if sample_id is None else pl.String()
         lists = {
             f"{kind}_{what}": pl.List(inner)
@@ -142,7 +143,8 @@ class CromaExpressions:
         if not 0 <= alpha <= 1:
             raise CohortError(f"ltm: alpha is {alpha}; it is a fraction from 0 to 1")
         margins = self._expr.cast(pl.Float64).fill_nan(None).drop_nulls()
-        tail = margins.filter(margins <= margins.quantile(alpha, "linear")).sort()
+        # At or below the interpolated quantile is at or below the margin next below it.
+        tail = margins.filter(margins <= margins.quantile(alpha, "lower")).sort()
         return tail.cum_sum().last() / tail.len()  # added in order, as in SQL: the same last bit
 
     def _searched(
@@ -158,7 +160,6 @@ class CromaExpressions:
                 f"on_bad_vectors is {on_bad_vectors!r}; an expression keeps its rows, so it can be "
                 "'error' or 'null'"
             )
-        checked_m(m)
         named = {"embedding": self._expr, **columns}
         names = Names(**{name: _name(expr) or name for name, expr in named.items()})
 

@@ -18,7 +18,7 @@ from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
 ForEach = Callable[..., Any]
-_cores = threading.Lock()
+_cores = threading.RLock()  # a search may be asked for by whoever is told of another's progress
 _interrupted = threading.Event()
 
 
@@ -39,7 +39,7 @@ def _stop_if_interrupted() -> None:
 
 def _renew_lock() -> None:
     global _cores
-    _cores = threading.Lock()  # its holder, if any, does not exist in the child
+    _cores = threading.RLock()  # its holder, if any, does not exist in the child
 
 
 if hasattr(os, "register_at_fork"):

@@ -23,7 +23,7 @@ def benchmark(
     """
     if (select is None) == (file is None):
         raise typer.BadParameter("give the SELECT either as an argument or with --file")
-    added = add_benchmark(warehouse, name, _read(file) if select is None and file else select or "")
+    added = add_benchmark(warehouse, name, _read(file) if file else select or "")
     rows = added.rows
     counts = ", ".join(
         f"{len(rows.column(column).unique())} {what}"

@@ -87,6 +87,6 @@ _BAD = {OnBadVectors.drop: "left out", OnBadVectors.null: "kept as NULL", OnBadV
 
 
 def _ids(path: Path, sample_id: str) -> object:
-    table = read_table(path)
+    table = read_table(path, text=(sample_id,))
     check_column(table.column_names, sample_id, str(path), "--sample-id")
     return table.column(sample_id)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -13,10 +14,11 @@ from typing import Any, BinaryIO
 
 import polars as pl
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from croma_sql.errors import CromaSqlError
 from croma_sql.warehouse.publish import publishing
@@ -26,6 +28,9 @@ PATIENCE = 1.0  # seconds before a progress bar appears
 UNBOUNDED = 100_000
 ROOM_TO_FOLD = 12  # columns of a text that is folded at the least
 SLICE = 50_000  # rows encoded at a time
+
+
+_CONTROL = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f]")  # what could steer the terminal
 
 
 class Format(StrEnum):
@@ -54,7 +59,7 @@ def print_table(frame: pl.DataFrame, title: str | None = None) -> None:
     if _least_width(frame.columns, numeric, cells) <= out.width:
         out.print(_side_by_side(frame.columns, numeric, cells, title))
     else:
-        out.print(*_one_below_the_other(frame.columns, cells, title), sep="\n")
+        out.print(Text("\n").join(_one_below_the_other(frame.columns, cells, title)))
     if len(frame) > SHOWN_ROWS:
         out.print(f"{SHOWN_ROWS} of {len(frame)} rows; --format csv gives all")
 
@@ -62,7 +67,7 @@ def print_table(frame: pl.DataFrame, title: str | None = None) -> None:
 def _least_width(names: list[str], numeric: list[bool], cells: list[list[str]]) -> int:
     """Width in which no number is cut and every text has some room to fold."""
     columns = zip(names, *cells, strict=True)
-    widths = [max(map(len, column)) for column in columns]
+    widths = [max(map(cell_len, column)) for column in columns]
     return sum(
         3 + (width if is_number else min(width, ROOM_TO_FOLD))
         for width, is_number in zip(widths, numeric, strict=True)
@@ -72,27 +77,28 @@ def _least_width(names: list[str], numeric: list[bool], cells: list[list[str]]) 
 def _side_by_side(
     names: list[str], numeric: list[bool], cells: list[list[str]], title: str | None
 ) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    heading = None if title is None else Text(title)
+    table = Table(title=heading, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
     for name, is_number in zip(names, numeric, strict=True):
         if is_number:
-            table.add_column(escape(name), justify="right", no_wrap=True)
+            table.add_column(Text(name), justify="right", no_wrap=True)
         else:
-            table.add_column(escape(name), overflow="fold")
+            table.add_column(Text(name), overflow="fold")
     for row in cells:
-        table.add_row(*map(escape, row))
+        table.add_row(*map(Text, row))
     return table
 
 
 def _one_below_the_other(
     names: list[str], cells: list[list[str]], title: str | None
-) -> Iterator[str]:
+) -> Iterator[Text]:
     if title:
-        yield f"[bold]{escape(title)}[/bold]"
-    widest = max(map(len, names))
+        yield Text(title, style="bold")
+    widest = max(map(cell_len, names))
     for number, row in enumerate(cells, start=1):
-        yield f"- row {number}"
+        yield Text(f"- row {number}")
         for name, cell in zip(names, row, strict=True):
-            yield escape(f"{name:>{widest}}  {cell}")
+            yield Text(f"{' ' * (widest - cell_len(name))}{name}  {cell}")
 
 
 def write(frame: pl.DataFrame, form: Format, output: Path | None) -> None:
@@ -110,7 +116,15 @@ def write(frame: pl.DataFrame, form: Format, output: Path | None) -> None:
     elif output is None:
         _encode(frame, form, sys.stdout.buffer)
         sys.stdout.buffer.flush()
-    elif output.exists() and not output.is_file():
+    else:
+        try:
+            _write_file(frame, form, output)
+        except (OSError, RuntimeError) as error:
+            raise CromaSqlError(f"cannot write {output}: {error}") from error
+
+
+def _write_file(frame: pl.DataFrame, form: Format, output: Path) -> None:
+    if output.exists() and not output.is_file():
         with output.open("wb") as file:
             _encode(frame, form, file)
     else:
@@ -183,4 +197,4 @@ def _cell(value: Any) -> str:
         return "NULL"
     if isinstance(value, float):
         return f"{value:.4f}" if abs(value) < 1e6 else f"{value:.6g}"
-    return str(value)
+    return _CONTROL.sub("\ufffd", str(value))

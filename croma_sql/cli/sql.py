@@ -37,5 +37,9 @@ def sql(
             frame = interruptibly(con, answer)
         except duckdb.Error as error:
             raise CromaSqlError(f"the query fails: {error}") from error
+        except pl.exceptions.PolarsError as error:
+            raise CromaSqlError(
+                f"a column cannot be shown ({error}); cast it to VARCHAR"
+            ) from error
     if frame is not None:
         write(frame, form, output)

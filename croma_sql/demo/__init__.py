@@ -5,8 +5,10 @@ from importlib.resources import as_file, files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
+from croma_sql.errors import WarehouseError, listed
 from croma_sql.warehouse.benchmarks import add_benchmark
 from croma_sql.warehouse.embeddings import import_embeddings
+from croma_sql.warehouse.layout import create_warehouse, samples_files
 from croma_sql.warehouse.scores import score
 
 DATASET = "ihc_photograph"
@@ -28,6 +30,11 @@ def build(folder: str | Path, on_progress: Callable[[str, str, float], None] | N
     WarehouseError
         The folder holds something else, or cannot be written.
     """
+    others = set(samples_files(create_warehouse(folder))) - {DATASET}
+    if others:
+        raise WarehouseError(
+            f"{folder} is a warehouse of {listed(sorted(others))}; name a new folder for the demo"
+        )
     with as_file(files(__name__) / "data") as data:
         for encoder in ENCODERS:
             import_embeddings(

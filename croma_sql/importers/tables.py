@@ -1,6 +1,7 @@
 """Samples and their attributes from CSV, TSV, Parquet, Arrow files and any frame."""
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ TEXT = (".csv", ".tsv", ".txt")
 # Numbers as a spreadsheet writes them. "007" is no number but an id, and stays text.
 _INTEGER = r"^-?(0|[1-9][0-9]{0,17})$"
 _NUMBER = r"^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?$"
+LARGEST_EXACT = 2.0**53  # from here on float64 skips whole numbers
 _MISSING = ("", "NA", "NaN", "nan")
 
 
@@ -104,13 +106,15 @@ def _first_line(error: Exception) -> str:
 
 def _read_text(path: Path) -> pl.DataFrame:
     with path.open(encoding="utf-8-sig", newline="") as file:
-        first = file.readline()
-    separator = max(",;\t", key=first.count)  # of equals the first: a comma
+        first = next((line for line in file if line.strip()), "")
+    bare = re.sub('"[^"]*"', "", first)
+    separator = max(",;\t", key=bare.count)  # of equals the first: a comma
     names = next(csv.reader([first], delimiter=separator), [])
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise SourceError(f"{path} has more than one column {listed(twice)}; rename or remove one")
-    return pl.read_csv(path, separator=separator, infer_schema=False, glob=False)
+    cells = pl.read_csv(path, separator=separator, infer_schema=False, glob=False)
+    return cells.filter(~pl.all_horizontal(pl.all().is_null()))  # blank lines
 
 
 def _typed(cells: pl.DataFrame, text: Sequence[str]) -> pa.Table:
@@ -128,7 +132,9 @@ def _number_type(cells: pl.Series) -> type[pl.Int64 | pl.Float64] | None:
     for pattern, dtype in ((_INTEGER, pl.Int64), (_NUMBER, pl.Float64)):
         if not written.is_empty() and written.str.contains(pattern).all():
             # "1.1" and "1.10", or ids of twenty digits, may be two things that are one number
-            return dtype if written.cast(dtype).n_unique() == len(written) else None
+            numbers = written.cast(dtype)
+            exact = dtype == pl.Int64 or bool((numbers.abs() < LARGEST_EXACT).all())
+            return dtype if exact and numbers.n_unique() == len(written) else None
     return None
 
 

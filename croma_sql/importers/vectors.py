@@ -48,7 +48,7 @@ def read_vectors(source: Any, *, sample_id: str, embedding: str) -> VectorSource
         Not there, of a kind this does not read, cut short, or without those columns.
     """
     if isinstance(source, np.ndarray):
-        return VectorSource("the array", len(source), None, lambda: _slices(source))
+        return VectorSource("the array", len(source), None, lambda: _slices(source, "the array"))
     if not isinstance(source, str | Path):
         return _from_table(as_table(source), "the frame", sample_id, embedding)
     path = Path(source)
@@ -88,13 +88,15 @@ def _from_npy(path: Path) -> VectorSource:
         raise SourceError(
             f"{path} holds an array of shape {matrix.shape}; expected (n, d), a vector per row"
         )
-    return VectorSource(str(path), len(matrix), None, lambda: _slices(matrix))
+    return VectorSource(str(path), len(matrix), None, lambda: _slices(matrix, str(path)))
 
 
-def _slices(matrix: np.ndarray[Any, Any]) -> Iterator[Matrix]:
-    native = matrix.dtype.newbyteorder("=")
+def _slices(matrix: np.ndarray[Any, Any], name: str) -> Iterator[Matrix]:
     for start in range(0, len(matrix), BATCH_ROWS):
-        yield as_matrix(np.asarray(matrix[start : start + BATCH_ROWS], dtype=native))
+        try:
+            yield as_matrix(matrix[start : start + BATCH_ROWS])
+        except CohortError as error:
+            raise SourceError(f"{name}: {error}") from error
 
 
 def _from_parquet(path: Path, sample_id: str, embedding: str) -> VectorSource:

@@ -100,7 +100,7 @@ def run_benchmark(root: Path, name: str, select: str) -> Benchmark:
         _enclose(con, root)
         try:
             table = interruptibly(con, lambda: con.sql(select).to_arrow_table())
-            known = con.sql("SELECT sample_id FROM samples").to_arrow_table().column(0)
+            known = con.sql("SELECT sample_id::VARCHAR FROM samples").to_arrow_table().column(0)
         except duckdb.Error as error:
             raise BenchmarkError(f"benchmark {name!r} fails: {error}. {SHAPE}") from error
     return Benchmark(name, _validated(table, known, name))

@@ -33,11 +33,18 @@ SCORES_COLUMNS = {
 def check(warehouse: str | Path, on_progress: Callable[[float], None] | None = None) -> list[str]:
     """Verify every file of a warehouse against the contract.
 
+    Parameters
+    ----------
+    warehouse : path
+    on_progress : callable, optional
+        Gets the share of files verified, in [0, 1].
+
     Returns
     -------
     list of str
         What is wrong, one sentence a fault, naming the file; empty if nothing is. Scores that are
-        merely out of date are no fault: `info` tells.
+        out of date are no fault (`info` tells), nor are samples without a vector (`score` names
+        those that a benchmark needs).
     """
     root = layout.open_warehouse(warehouse)
     try:
@@ -97,6 +104,7 @@ def _check_samples(name: str, path: Path, owner: dict[str, str]) -> list[str]:
 
 
 def _is_text(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     text = pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view
     return any(is_text(kind) for is_text in text)
 
@@ -107,7 +115,9 @@ def _check_embeddings(root: Path, file: layout.EmbeddingsFile) -> list[str]:
         f"{file.path} has {shape.d} dimensions, {other.path} has {read_shape(other.path).d}; "
         "one encoder has one dimension"
         for other in layout.embeddings_files(root)
-        if other.encoder == file.encoder and read_shape(other.path).d != shape.d
+        if (other.encoder, other.dataset) > (file.encoder, file.dataset)
+        and other.encoder == file.encoder
+        and read_shape(other.path).d != shape.d
     ]
     for _ in read_vectors(file.path):  # reads every byte, and names vectors without direction
         pass
@@ -123,23 +133,13 @@ def _check_embeddings(root: Path, file: layout.EmbeddingsFile) -> list[str]:
             f"{file.path}: {len(strangers)} vectors have no sample in {samples}: "
             f"{listed(strangers.to_pylist())}"
         )
-    covered = pa.concat_arrays([ids, pa.array(shape.dropped, pa.string())])
-    missing = known.filter(pc.invert(pc.is_in(known, covered)))
-    if len(missing):
-        problems.append(
-            f"{file.path}: {len(missing)} samples of {samples} have no vector: "
-            f"{listed(missing.to_pylist())}"
-        )
     return problems
 
 
 def _check_scores(root: Path, file: layout.ScoresFile) -> list[str]:
     table = read_table(file.path)
     if {field.name: field.type for field in table.schema} != SCORES_COLUMNS:
-        return [f"{file.path} has other columns than scores have; score again"]
-    for column in ("so_distance", "os_distance"):
-        if pc.any(pc.is_nan(pc.list_flatten(table.column(column)))).as_py():
-            return [f"{file.path}: {column} holds NaN; delete the file and score again"]
+        return [f"{file.path} has other columns than scores have; delete it and score again"]
     if file.benchmark not in layout.benchmarks_files(root):
         return [f"{file.path}: there is no benchmark {file.benchmark!r} (any more)"]
     if file.encoder not in {embeddings.encoder for embeddings in layout.embeddings_files(root)}:
@@ -148,4 +148,17 @@ def _check_scores(root: Path, file: layout.ScoresFile) -> list[str]:
     rows = table.select(work.rows.column_names).replace_schema_metadata(None)
     if work.is_up_to_date(file.path) and not rows.equals(work.rows):
         return [f"{file.path} does not hold the rows of its benchmark; delete it and score again"]
+    return _check_distances(file.path, table)
+
+
+def _check_distances(path: Path, table: pa.Table) -> list[str]:
+    for kind in ("so", "os"):
+        distance = pc.list_flatten(table.column(f"{kind}_distance"))
+        possible = pc.and_(pc.greater_equal(distance, 0.0), pc.less_equal(distance, 2.0))
+        known = pc.is_in(pc.list_flatten(table.column(f"{kind}_id")), table.column("sample_id"))
+        if not pc.all(possible).as_py() or not pc.all(known).as_py():
+            return [
+                f"{path} has {kind}_distance that no cosine distance is, or {kind}_id that is "
+                "not in it; delete it and score again"
+            ]
     return []

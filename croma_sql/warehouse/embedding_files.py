@@ -28,7 +28,7 @@ class Shape:
 def read_shape(path: Path) -> Shape:
     """Read dimension, dtype and dropped samples of an embeddings file."""
     schema = read_footer(path).schema.to_arrow_schema()
-    if "embedding" not in schema.names or "sample_id" not in schema.names:
+    if sorted(schema.names) != ["embedding", "sample_id"]:
         raise WarehouseError(f"{path} has columns {schema.names}; expected sample_id and embedding")
     kind = schema.field("embedding").type
     if not pa.types.is_fixed_size_list(kind) or str(kind.value_type) not in PRECISIONS:

@@ -96,7 +96,7 @@ def import_embeddings(
 
     def check() -> tuple[int, str] | None:
         if table is not None:
-            check_against_warehouse(root, table, dataset)
+            check_against_warehouse(root, table, dataset, replacing=encoder)
         _check_match(found, _known(root, dataset, manifest), vectors.name, dataset)
         return _dimension(root, encoder, dataset)
 

@@ -78,6 +78,14 @@ class WarehouseInfo:
 def info(warehouse: str | Path) -> WarehouseInfo:
     """Describe a warehouse.
 
+    Parameters
+    ----------
+    warehouse : path
+
+    Returns
+    -------
+    WarehouseInfo
+
     Raises
     ------
     CromaSqlError
@@ -123,6 +131,8 @@ def _scores(root: Path, file: layout.ScoresFile) -> ScoresInfo:
         status = "up to date" if work.is_up_to_date(file.path) else "stale"
     except CromaSqlError as error:
         status = str(error)
-    return ScoresInfo(
-        file.benchmark, file.encoder, about.get("depth"), about.get("n_undefined"), status
+    depth, n_undefined = (
+        number if isinstance(number := about.get(name), int) else None
+        for name in ("depth", "n_undefined")
     )
+    return ScoresInfo(file.benchmark, file.encoder, depth, n_undefined, status)

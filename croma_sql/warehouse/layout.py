@@ -36,6 +36,14 @@ class ScoresFile:
 def create_warehouse(root: str | Path) -> Path:
     """Make a folder a warehouse; one that already is stays as it is.
 
+    Parameters
+    ----------
+    root : path of a new or empty folder, or of a warehouse
+
+    Returns
+    -------
+    pathlib.Path, absolute
+
     Raises
     ------
     WarehouseError
@@ -65,6 +73,8 @@ def open_warehouse(root: str | Path) -> Path:
     marker = root / MARKER
     try:
         _refuse_outside(root, marker)
+        if marker.exists() and not marker.is_file():
+            raise WarehouseError(f"{marker} is not a file")
         form = json.loads(marker.read_text(encoding="utf-8"))["format"]
     except (FileNotFoundError, NotADirectoryError):
         raise WarehouseError(
@@ -169,9 +179,13 @@ def _place(root: Path, *parts: str) -> Path:
 
 
 def _refuse_outside(root: Path, path: Path) -> None:
-    if not path.resolve().is_relative_to(root.resolve()):
+    try:
+        target = path.resolve()
+    except (OSError, RuntimeError) as error:
+        raise WarehouseError(f"{path} cannot be followed: {error}") from error
+    if not target.is_relative_to(root.resolve()):
         raise WarehouseError(
-            f"{path} is a link to {path.resolve()}, outside of the warehouse. A warehouse reads "
+            f"{path} is a link to {target}, outside of the warehouse. A warehouse reads "
             "and writes nothing outside its folder: put the file itself in its place"
         )
 
@@ -217,7 +231,8 @@ def _inside(root: Path, pattern: str) -> Iterator[Path]:
 
 def _is_ours(part: str) -> bool:
     name = part.partition("=")[2] or part
-    stem = name.removesuffix(".parquet").removesuffix(".sql")
+    suffix = next((suffix for suffix in (".parquet", ".sql") if name.endswith(suffix)), "")
+    stem = name.removesuffix(suffix)
     try:
         return stem == _segment(unquote(stem, errors="strict"), "file")
     except (WarehouseError, UnicodeDecodeError):

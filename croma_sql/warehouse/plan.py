@@ -3,6 +3,7 @@
 import hashlib
 import io
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -31,7 +32,9 @@ class Work:
 
     def is_up_to_date(self, path: Path) -> bool:
         """Tell whether a scores file was made from the same vectors, rows, depth and version."""
-        return read_metadata(path).get("fingerprint") == self.fingerprint
+        about = read_metadata(path)
+        whole = isinstance(about.get("n_undefined"), int)
+        return whole and about.get("fingerprint") == self.fingerprint
 
 
 def plan(root: Path, benchmark: Benchmark, encoder: str, depth: int) -> Work:
@@ -60,8 +63,8 @@ def plan(root: Path, benchmark: Benchmark, encoder: str, depth: int) -> Work:
     rows = benchmark.rows.filter(takes_part).combine_chunks()
     digest = hashlib.sha256(f"{__version__} {layout.FORMAT} {depth}\n".encode())
     for file in files:
-        with file.path.open("rb") as opened:
-            digest.update(hashlib.file_digest(opened, "sha256").digest())
+        stat = file.path.stat()
+        digest.update(_digest(file.path, stat.st_ino, stat.st_size, stat.st_mtime_ns))
     written = io.BytesIO()
     pa.csv.write_csv(rows, written)
     digest.update(written.getbuffer())
@@ -73,6 +76,13 @@ def plan(root: Path, benchmark: Benchmark, encoder: str, depth: int) -> Work:
         files=[file.path for file in files],
         fingerprint=digest.hexdigest(),
     )
+
+
+@lru_cache(maxsize=1024)
+def _digest(path: Path, *_: int) -> bytes:
+    """SHA-256 of a file, read once as long as its inode, size and time stay what they are."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
 
 
 def _any_in(values: pa.ChunkedArray, others: pa.Array) -> bool:

@@ -6,6 +6,8 @@ been abandoned.
 """
 
 import contextlib
+import errno
+import fcntl
 import os
 import secrets
 from collections.abc import Callable, Iterator
@@ -14,11 +16,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from croma_sql.errors import WarehouseError
-
-try:
-    import fcntl
-except ImportError:  # Windows, where a file in use cannot be removed anyway
-    fcntl = None  # type: ignore[assignment]
 
 MARKER = "warehouse.json"
 _UNFINISHED = ".unfinished-"
@@ -46,10 +43,10 @@ def publishing(
             os.fsync(file.fileno())
             with committing():
                 Path(file.name).replace(path)
-        _sync_folder(path.parent)
     except OSError as error:
         reason = error.strerror or error
-        raise WarehouseError(f"cannot write {path}: {reason}. Nothing was changed") from error
+        raise WarehouseError(f"cannot write {path}: {reason}. It is as it was") from error
+    _sync_folder(path.parent)
 
 
 @contextmanager
@@ -58,10 +55,14 @@ def locked(root: Path) -> Iterator[None]:
 
     Only for as long as renaming takes; vectors are streamed beside their place without it.
     """
-    with (root / MARKER).open("rb") as file:
-        if fcntl is not None:
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+    marker = root / MARKER
+    while True:
+        with marker.open("r+b") as file:
+            _lock(file, fcntl.LOCK_EX)
+            if os.fstat(file.fileno()).st_ino != marker.stat().st_ino:
+                continue  # two writers made the warehouse at once, and this is the other's marker
+            yield
+            return
 
 
 @contextmanager
@@ -70,10 +71,9 @@ def _unfinished(folder: Path) -> Iterator[BinaryIO]:
     while True:
         path = folder / f"{_UNFINISHED}{secrets.token_hex(8)}"
         with path.open("xb") as file:
-            if fcntl is not None:
-                fcntl.flock(file, fcntl.LOCK_EX)
-                if os.fstat(file.fileno()).st_nlink == 0:
-                    continue  # another writer took it for abandoned before the lock was held
+            _lock(file, fcntl.LOCK_EX)
+            if os.fstat(file.fileno()).st_nlink == 0:
+                continue  # another writer took it for abandoned before the lock was held
             try:
                 yield file
             finally:
@@ -85,16 +85,27 @@ def _remove_abandoned(folder: Path) -> None:
     for path in folder.glob(f"{_UNFINISHED}*"):
         if not path.is_file():
             continue
-        with contextlib.suppress(OSError), path.open("rb") as file:
-            if fcntl is not None:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with contextlib.suppress(OSError), path.open("r+b") as file:
+            _lock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             path.unlink()
 
 
+def _lock(file: BinaryIO, how: int) -> None:
+    """Lock a file, where its file system knows locks. NFS wants it open for writing."""
+    try:
+        fcntl.flock(file, how)
+    except OSError as error:
+        if error.errno not in (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK):
+            raise
+
+
 def _sync_folder(folder: Path) -> None:
-    if hasattr(os, "O_DIRECTORY"):
-        handle = os.open(folder, os.O_DIRECTORY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    handle = os.open(folder, os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        raise WarehouseError(
+            f"a file was written into {folder}, but may not survive a power cut: {error}"
+        ) from error
+    finally:
+        os.close(handle)

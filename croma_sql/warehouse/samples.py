@@ -68,8 +68,13 @@ def samples_table(source: Any, *, sample_id: str) -> pa.Table:
     return pa.table({"sample_id": ids, **columns})
 
 
-def check_against_warehouse(root: Path, table: pa.Table, dataset: str) -> None:
-    """Refuse ids of other datasets, and to take samples away from vectors that are there."""
+def check_against_warehouse(
+    root: Path, table: pa.Table, dataset: str, replacing: str | None = None
+) -> None:
+    """Refuse ids of other datasets, and to take samples away from vectors that are there.
+
+    Vectors of the encoder ``replacing`` are about to be replaced.
+    """
     ids = table.column("sample_id").combine_chunks()
     for other, path in layout.samples_files(root).items():
         if other != dataset:
@@ -82,7 +87,7 @@ def check_against_warehouse(root: Path, table: pa.Table, dataset: str) -> None:
                     f"import into dataset {other!r}"
                 )
     for file in layout.embeddings_files(root):
-        if file.dataset == dataset:
+        if file.dataset == dataset and file.encoder != replacing:
             kept = read_ids(file.path)
             lost = kept.filter(pc.invert(pc.is_in(kept, ids)))
             if len(lost):
@@ -125,6 +130,8 @@ def sample_ids(root: Path, dataset: str) -> pa.Array:
 
 def read_ids(path: Path) -> pa.Array:
     """Read the column ``sample_id`` of a warehouse file, as text."""
+    if "sample_id" not in read_footer(path).schema.to_arrow_schema().names:
+        raise WarehouseError(f"{path} has no column 'sample_id'; import it again")
     return read_table(path, ["sample_id"]).column(0).cast(pa.string()).combine_chunks()
 
 

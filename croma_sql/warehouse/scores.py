@@ -6,6 +6,7 @@ and the version now. It is written whole or not at all: an interrupted run goes 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -13,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from croma_sql.arrays import checked_m, checked_threads
-from croma_sql.cohort import Names, build_scope
+from croma_sql.cohort import Names, build_scope, checked_m, checked_threads
 from croma_sql.edges import margins_of, neighbour_lists
 from croma_sql.errors import CromaSqlError, ScoringError, listed
 from croma_sql.udfs.scope import Edges
@@ -39,7 +39,6 @@ class Scored:
 
     n : margins asked for; n_undefined : those that are NULL at m = 5
     left_out : benchmark rows whose vector was dropped on import
-    searched_again : rows for which the fast search could not prove its result
     """
 
     benchmark: str
@@ -48,7 +47,6 @@ class Scored:
     n: int = 0
     n_undefined: int = 0
     left_out: int = 0
-    searched_again: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +93,10 @@ def score(
         What could not be scored and why, after everything else has been.
     """
     root = layout.open_warehouse(warehouse)
-    checked_threads(threads)
+    m, threads = checked_m(m), checked_threads(threads)
     if on_undefined not in ("error", "null"):
         raise ScoringError(f"on_undefined is {on_undefined!r}; it is 'error' or 'null'")
-    if checked_m(m) < PUBLISHED_M:
+    if m < PUBLISHED_M:
         raise ScoringError(
             f"m is {m}; scoring keeps at least {PUBLISHED_M} neighbours per type, which the view "
             "margins reads. Smaller m are margins_at(m)"
@@ -168,17 +166,13 @@ def _score(
             return Scored(work.benchmark, work.encoder, "up to date", n, n_undefined, left_out)
     report(0.0)
     vectors = _load(work)
-    tables, undefined, searched_again = [], [], 0
+    tables, undefined = [], []
     scopes = _scopes(work.rows)
     for done, rows in enumerate(scopes):
-
-        def report_scope(share: float, done: int = done) -> None:
-            report((done + share) / len(scopes))
-
-        edges = _search(rows, vectors, m, threads, report_scope)
+        part = partial(_report_part, report, done, len(scopes))
+        edges = _search(rows, vectors, m, threads, part)
         tables.append(_table(rows, edges, m))
         undefined.append(_undefined(rows, edges))
-        searched_again += edges.searched_again
     reasons = pa.concat_tables(undefined)
     if len(reasons) and on_undefined == "error":
         raise ScoringError(_undefined_message(reasons, n))
@@ -190,7 +184,11 @@ def _score(
         "n_undefined": len(reasons),
     }
     write_table(path, pa.concat_tables(tables).combine_chunks(), about)
-    return Scored(work.benchmark, work.encoder, "scored", n, len(reasons), left_out, searched_again)
+    return Scored(work.benchmark, work.encoder, "scored", n, len(reasons), left_out)
+
+
+def _report_part(report: Callable[[float], None], done: int, parts: int, share: float) -> None:
+    report((done + share) / parts)
 
 
 def _load(work: Work) -> _Vectors:

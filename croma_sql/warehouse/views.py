@@ -29,7 +29,10 @@ def damaged(error: duckdb.Error) -> WarehouseError:
 
 def add_view(con: duckdb.DuckDBPyConnection, name: str) -> None:
     """Create the view or macro ``sql/views/<name>.sql``."""
-    con.execute(_text("views", name))
+    try:
+        con.execute(_text("views", name))
+    except duckdb.Error as error:
+        raise damaged(error) from error
 
 
 def _text(folder: str, name: str) -> str:

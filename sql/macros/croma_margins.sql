@@ -1,6 +1,6 @@
 -- croma_margins(relation, m := 5, ...): the margin of every row of a relation.
 --
--- grain   one row per row of the relation
+-- grain   one row per row of the relation (on_bad_vectors := 'drop': that has a usable vector)
 -- input   see croma_search.sql; by := 'encoder' scores each encoder by itself
 -- NULL    margin is NULL with an undefined_reason where a type has fewer than m neighbours, all
 --         typed distances are 0, or (on_bad_vectors := 'null') the vector has no direction

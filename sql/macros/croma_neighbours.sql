@@ -2,6 +2,7 @@
 --
 -- grain   one row per edge: sample, type and rank
 -- input   see croma_search.sql
+-- output  sample_id keeps its type; neighbour_id is text, as sample_id::VARCHAR
 -- NULL    none; a sample with fewer than m neighbours of a type has fewer rows
 CREATE OR REPLACE MACRO croma_neighbours(
     relation,

@@ -1,6 +1,8 @@
--- croma_search(relation, ...): the typed-neighbour search over any relation, for the macros below.
+-- croma_search(relation, ...): the typed-neighbour search over any relation; croma_margins and
+-- croma_neighbours are what users call.
 --
--- grain   one row per row of the relation, with lists of its m nearest SO and OS neighbours
+-- grain   one row per row of the relation (on_bad_vectors 'drop': that has a usable vector), with
+--         lists of its m nearest SO and OS neighbours
 -- input   relation: name of a table, view, CTE, Parquet path or registered frame; the ..._column
 --         arguments name its columns. Each value of scope_column is scored by itself; NULL: all rows
 --         are one scope.

@@ -1,4 +1,7 @@
 -- embedding_files of a warehouse that has no embeddings yet.
+--
+-- grain   no row
+-- NULL    none
 SELECT
     NULL::VARCHAR AS encoder,
     NULL::VARCHAR AS sample_id,

@@ -1,4 +1,7 @@
 -- typed_neighbour_files of a warehouse in which nothing has been scored yet.
+--
+-- grain   no row
+-- NULL    none
 SELECT
     NULL::VARCHAR AS benchmark,
     NULL::VARCHAR AS encoder,

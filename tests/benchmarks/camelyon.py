@@ -29,7 +29,7 @@ import numpy as np
 import pandas as pd
 from croma.metrics.croma import CrossConfounderRobustnessMargin
 vectors, manifest, out = sys.argv[1:]
-frame = pd.read_csv(manifest, dtype=str).rename(columns={"label": "label"})
+frame = pd.read_csv(manifest, dtype=str)
 frame["image_path"] = frame["sample_id"]
 result = CrossConfounderRobustnessMargin.compute(
     np.load(vectors).astype(np.float32), frame, confounder_column="medical_center", m=5
