@@ -124,8 +124,20 @@ def _search(
             on_progress(done / total)
 
     for_each(offer, todo, count)
-    proven = np.empty((2, n), np.bool_)
+    return _prove(arranged, score, index, best, who, for_each)
 
+
+def _prove(
+    arranged: Arranged,
+    score: NDArray[np.float32],
+    index: Codes,
+    best: Float,
+    who: Codes,
+    for_each: ForEach,
+) -> NDArray[np.bool_]:
+    """Measure what the lists kept exactly; tell for which rows that is the true nearest set."""
+    n = len(arranged.order)
+    proven = np.empty((2, n), np.bool_)
     longest = arranged.radius.max(initial=0.0)
 
     def order_exactly(task: tuple[int, range]) -> None:
