@@ -113,7 +113,7 @@ def test_ctrl_c_stops_a_query(scored, query):
         WITH slow AS (
             SELECT i AS sample_id, [random() FOR k IN range(512)]::FLOAT[] AS embedding,
                 i % 2 AS label, i // 2 % 2 AS confounder, i AS group_id
-            FROM range(40000) r(i)
+            FROM range(80000) r(i)
         )
     """
     with subprocess.Popen(
