@@ -28,6 +28,9 @@ class OnBadVectors(StrEnum):
     null = "null"
 
 
+_BAD = {OnBadVectors.drop: "left out", OnBadVectors.null: "kept as NULL"}
+
+
 @app.command("samples")
 def samples(
     source: Source, to: Warehouse, dataset: Dataset, sample_id: SampleId = "sample_id"
@@ -81,9 +84,6 @@ def embeddings(
         f"{imported.n} vectors of {imported.d} {imported.dtype} values as encoder {encoder!r}, "
         f"dataset {dataset!r} of {to}{bad}"
     )
-
-
-_BAD = {OnBadVectors.drop: "left out", OnBadVectors.null: "kept as NULL", OnBadVectors.error: ""}
 
 
 def _ids(path: Path, sample_id: str) -> object:
