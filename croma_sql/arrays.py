@@ -5,10 +5,10 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from croma_sql.cohort import Names, as_column, build_scope, checked_m, checked_threads
-from croma_sql.edges import margins_of, neighbour_lists
-from croma_sql.udfs.scope import Scope
-from croma_sql.udfs.search import typed_neighbours as search
+from croma_sql.cohort import Names, as_column, build_scope, checked_k, checked_m, checked_threads
+from croma_sql.edges import margins_of, nearest_lists, typed_lists
+from croma_sql.udfs.scope import Scope, Wanted
+from croma_sql.udfs.search import OnProgress, search
 from croma_sql.vectors import OnBadVectors
 
 
@@ -22,6 +22,7 @@ def margins(
     sample_id: Any = None,
     on_bad_vectors: OnBadVectors = "error",
     threads: int | None = None,
+    on_progress: OnProgress | None = None,
 ) -> pl.DataFrame:
     r"""Cross-confounder robustness margin (CRoMa) of every sample.
 
@@ -45,6 +46,8 @@ def margins(
         What to do with vectors that hold NaN or inf or are all zero.
     threads : int, optional
         Default: every core this process may use. The result does not depend on it.
+    on_progress : callable, optional
+        Gets a `croma_sql.Progress` several times a second; `croma_sql.progress_bar` makes one.
 
     Returns
     -------
@@ -74,7 +77,7 @@ def margins(
     columns = _read(sample_id, label=label, confounder=confounder, group_id=group)
     m, threads = checked_m(m), checked_threads(threads)
     scope = _scope(embeddings, columns, on_bad_vectors)
-    result = margins_of(search(scope, m, threads=threads), m)
+    result = margins_of(search(scope, Wanted(m), threads=threads, on_progress=on_progress), m)
     frame = pl.DataFrame(
         {
             "sample_id": _ids(columns, len(scope.usable)),
@@ -99,6 +102,7 @@ def typed_neighbours(
     sample_id: Any = None,
     on_bad_vectors: OnBadVectors = "error",
     threads: int | None = None,
+    on_progress: OnProgress | None = None,
 ) -> pl.DataFrame:
     """Find the ``m`` nearest SO and OS neighbours of every sample, one row each.
 
@@ -121,9 +125,11 @@ def typed_neighbours(
     """
     columns = _read(sample_id, label=label, confounder=confounder, group_id=group)
     scope = _scope(embeddings, columns, on_bad_vectors)
-    edges = search(scope, checked_m(m), threads=checked_threads(threads))
+    edges = search(
+        scope, Wanted(checked_m(m)), threads=checked_threads(threads), on_progress=on_progress
+    )
     ids = _ids(columns, len(scope.usable))
-    lists = pl.DataFrame(neighbour_lists(edges, ids)).with_columns(sample_id=pl.Series(ids))
+    lists = pl.DataFrame(typed_lists([edges], ids)).with_columns(sample_id=pl.Series(ids))
     return pl.concat(
         lists.select(
             "sample_id",
@@ -135,6 +141,55 @@ def typed_neighbours(
         .filter(pl.col("rank").list.len() > 0)
         .explode("rank", "neighbour_id", "distance")
         for kind in ("so", "os")
+    )
+
+
+def neighbours(
+    embeddings: Any,
+    label: Any,
+    confounder: Any,
+    group: Any,
+    *,
+    k: int = 101,
+    sample_id: Any = None,
+    on_bad_vectors: OnBadVectors = "error",
+    threads: int | None = None,
+    on_progress: OnProgress | None = None,
+) -> pl.DataFrame:
+    """Find the ``k`` nearest neighbours of any type of every sample, one row each.
+
+    Candidates are the samples of other groups. Other parameters and errors as in `margins`.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``sample_id``, ``type``, ``rank`` (1-based), ``neighbour_id``, ``distance``. The type says
+        whether label and confounder are the Same or Other: ``'SS'``, ``'SO'``, ``'OS'``, ``'OO'``.
+
+    Examples
+    --------
+    >>> embeddings = [[1.0, 0.0], [0.8, 0.6], [0.0, 1.0], [0.6, 0.8]]
+    >>> neighbours(
+    ...     embeddings, ["a", "a", "b", "b"], ["x", "y", "x", "y"], [1, 2, 3, 4], k=2
+    ... )["type"].to_list()
+    ['SO', 'OO', 'OS', 'SO', 'SO', 'OO', 'OS', 'SO']
+    """
+    columns = _read(sample_id, label=label, confounder=confounder, group_id=group)
+    scope = _scope(embeddings, columns, on_bad_vectors)
+    wanted = Wanted(1, k=checked_k(k))
+    edges = search(scope, wanted, threads=checked_threads(threads), on_progress=on_progress)
+    ids = _ids(columns, len(scope.usable))
+    lists = pl.DataFrame(nearest_lists([edges], [scope], ids))
+    return (
+        lists.select(
+            pl.Series("sample_id", ids),
+            "type",
+            pl.int_ranges(1, pl.col("type").list.len() + 1).alias("rank"),
+            pl.col("id").alias("neighbour_id"),
+            "distance",
+        )
+        .filter(pl.col("rank").list.len() > 0)
+        .explode("type", "rank", "neighbour_id", "distance")
     )
 
 

@@ -1,8 +1,10 @@
 """Validate the rows that are scored together, once, for every door."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from croma_sql.errors import CohortError, listed
-from croma_sql.udfs.scope import Scope
-from croma_sql.vectors import OnBadVectors, as_matrix, with_direction
+from croma_sql.udfs.scope import Scope, Vectors
+from croma_sql.vectors import OnBadVectors, as_matrix, in_memory, with_direction
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,42 @@ class Names:
     def prefix(self) -> str:
         """Where the rows came from, as the start of a message."""
         return f"{self.where}: " if self.where else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What is known of every row, as Arrow columns of the same length."""
+
+    label: pa.Array
+    confounder: pa.Array
+    group: pa.Array
+    sample_id: pa.Array | None = None
+
+    def named(self, names: Names) -> list[tuple[pa.Array, str]]:
+        """Give each column with what the user calls it."""
+        called = [names.label, names.confounder, names.group]
+        columns = [self.label, self.confounder, self.group]
+        if self.sample_id is not None:
+            return [(self.sample_id, names.sample_id), *zip(columns, called, strict=True)]
+        return list(zip(columns, called, strict=True))
+
+    def as_texts(self, names: Names) -> "Columns":
+        """Cast every column to the form in which values are compared."""
+        *ids, label, confounder, group = (as_text(*column) for column in self.named(names))
+        return Columns(label, confounder, group, *ids)
+
+    def slice(self, rows: slice) -> "Columns":
+        """Take the rows of one scope."""
+        return Columns(
+            self.label[rows],
+            self.confounder[rows],
+            self.group[rows],
+            None if self.sample_id is None else self.sample_id[rows],
+        )
+
+    def present(self) -> list[pa.Array]:
+        """List the columns there are."""
+        return [column for column, _ in self.named(Names())]
 
 
 def as_column(values: Any, column: str) -> pa.Array:
@@ -71,13 +109,22 @@ def as_text(array: pa.Array, column: str) -> pa.Array:
 
 
 def checked_m(m: Any) -> int:
-    """Refuse a number of neighbours that is no whole number, or below 1."""
-    number = isinstance(m, int | float | Decimal | np.integer) and math.isfinite(m)
-    if not number or m != int(m) or m < 1:
+    """Refuse a number of typed neighbours that is no whole number, or below 1."""
+    return _whole(m, "m", "neighbours per type")
+
+
+def checked_k(k: Any) -> int:
+    """Refuse a number of nearest neighbours that is no whole number, or below 1."""
+    return _whole(k, "k", "nearest neighbours of any type")
+
+
+def _whole(value: Any, name: str, what: str) -> int:
+    number = isinstance(value, int | float | Decimal | np.integer) and math.isfinite(value)
+    if not number or value != int(value) or value < 1:
         raise CohortError(
-            f"m is {m!r}; it is the number of neighbours per type, a whole number of at least 1"
+            f"{name} is {value!r}; it is the number of {what}, a whole number of at least 1"
         )
-    return int(m)
+    return int(value)
 
 
 def checked_threads(threads: Any) -> int | None:
@@ -116,47 +163,67 @@ def build_scope(
         Columns of different lengths, NULLs, repeated ids, bad vectors, fewer than two labels or
         confounders.
     """
+    matrix = as_matrix(embeddings, names.embedding)
+    n = len(matrix)
+    columns = Columns(
+        label=as_column(label, names.label),
+        confounder=as_column(confounder, names.confounder),
+        group=as_column(group, names.group),
+        sample_id=None if sample_id is None else as_column(sample_id, names.sample_id),
+    )
+    for column, name in columns.named(names):
+        _check_length(column, n, name, names)
+    vectors, every_row = in_memory(matrix), np.arange(n)
+    return build_scopes(vectors, every_row, columns, [0, n], [names], on_bad_vectors)[0]
+
+
+def build_scopes(
+    vectors: Vectors,
+    row: NDArray[np.int64],
+    columns: Columns,
+    bounds: Sequence[int] | NDArray[np.integer],
+    names: Sequence[Names],
+    on_bad_vectors: OnBadVectors,
+) -> list[Scope]:
+    """Validate the rows of many scopes at once and encode them for the search.
+
+    Parameters
+    ----------
+    vectors : of these rows, and perhaps of others
+    row : (n,) which of the vectors is that of each row
+    columns : (n,) each; the rows of a scope stand together
+    bounds : (s + 1,) first row of each scope, and the end
+    names : (s,) what each scope calls its columns, and where it came from
+    on_bad_vectors, errors : as in `build_scope`
+    """
     if on_bad_vectors not in ("error", "drop", "null"):
         raise CohortError(
             f"on_bad_vectors is {on_bad_vectors!r}; it can be 'error', 'drop' or 'null'"
         )
-    matrix = as_matrix(embeddings, names.embedding)
-    n = len(matrix)
-    ids = (
-        None
-        if sample_id is None
-        else as_text(as_column(sample_id, names.sample_id), names.sample_id)
+    if not names:
+        return []
+    texts = columns.as_texts(names[0])
+    label, confounder, group = (
+        _codes(column) for column in (texts.label, texts.confounder, texts.group)
     )
-    if ids is not None:
-        _check_length(ids, n, names.sample_id, names)
-        _check_ids(ids, names)
-    shown = ids if ids is not None else pa.array(range(n))
-    label_code, confounder_code, group_code = (
-        _codes(values, shown, column, names)
-        for values, column in (
-            (label, names.label),
-            (confounder, names.confounder),
-            (group, names.group),
+    rank, usable = _rank(texts.sample_id, len(row)), with_direction(vectors.square[row])
+    of_scopes = [slice(start, stop) for start, stop in pairwise(bounds)]
+    scopes = [
+        Scope(
+            vectors, row[some], label[some], confounder[some], group[some], rank[some], usable[some]
         )
-    )
-    matrix, usable = with_direction(matrix)
-    if on_bad_vectors == "error":
-        _check_directions(usable, shown, names)
-    _check_two(label_code[usable], names.label, "label, so no sample has an OS neighbour", names)
-    _check_two(
-        confounder_code[usable],
-        names.confounder,
-        "confounder, so no sample has an SO neighbour",
-        names,
-    )
-    return Scope(matrix, label_code, confounder_code, group_code, _rank(ids, n), usable)
+        for some in of_scopes
+    ]
+    if not _look_sound(texts, scopes, bounds, on_bad_vectors):
+        for scope, some, scope_names in zip(scopes, of_scopes, names, strict=True):
+            _check(scope, texts.slice(some), scope_names, on_bad_vectors)
+    return scopes
 
 
-def _codes(values: Any, shown: pa.Array, column: str, names: Names) -> NDArray[np.int32]:
-    text = as_text(as_column(values, column), column)
-    _check_length(text, len(shown), column, names)
-    _check_no_nulls(text, shown, column, names)
-    codes: NDArray[np.int32] = pc.dictionary_encode(text).indices.to_numpy().astype(np.int32)
+def _codes(column: pa.Array) -> NDArray[np.int32]:
+    """Whole numbers that tell values apart; -1 for NULL."""
+    indices = pc.dictionary_encode(column).indices
+    codes: NDArray[np.int32] = pc.fill_null(indices, -1).to_numpy().astype(np.int32)
     return codes
 
 
@@ -166,6 +233,48 @@ def _rank(ids: pa.Array | None, n: int) -> NDArray[np.int64]:
     rank = np.empty(n, np.int64)
     rank[pc.sort_indices(ids).to_numpy()] = np.arange(n)
     return rank
+
+
+def _look_sound(
+    texts: Columns,
+    scopes: list[Scope],
+    bounds: Sequence[int] | NDArray[np.integer],
+    on_bad_vectors: OnBadVectors,
+) -> bool:
+    """Tell, without looking at scopes one by one, whether nothing is wrong with any of them."""
+    if any(column.null_count for column in texts.present()):
+        return False
+    if on_bad_vectors == "error" and not all(scope.usable.all() for scope in scopes):
+        return False
+    for scope in scopes:
+        for code in (scope.label[scope.usable], scope.confounder[scope.usable]):
+            if len(code) and code.min() == code.max():
+                return False
+    if texts.sample_id is None:
+        return True
+    of_scope = np.repeat(np.arange(len(scopes)), np.diff(bounds))
+    within = of_scope * (len(of_scope) + 1) + _codes(texts.sample_id)
+    return len(np.unique(within)) == len(within)
+
+
+def _check(scope: Scope, texts: Columns, names: Names, on_bad_vectors: OnBadVectors) -> None:
+    """Say what is wrong with the rows of one scope."""
+    ids = texts.sample_id
+    if ids is not None:
+        _check_ids(ids, names)
+    shown = ids if ids is not None else pa.array(range(len(scope.row)))
+    for column, name in texts.named(names):
+        _check_no_nulls(column, shown, name, names)
+    if on_bad_vectors == "error":
+        _check_directions(scope.usable, shown, names)
+    usable = scope.usable
+    _check_two(scope.label[usable], names.label, "label, so no sample has an OS neighbour", names)
+    _check_two(
+        scope.confounder[usable],
+        names.confounder,
+        "confounder, so no sample has an SO neighbour",
+        names,
+    )
 
 
 def _check_length(array: pa.Array, n: int, column: str, names: Names) -> None:

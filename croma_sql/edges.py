@@ -1,12 +1,13 @@
 """What every door makes of the edges a search found: lists per sample, and margins."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from croma_sql.udfs.scope import OS, SO, Edges
+from croma_sql.udfs.scope import Edges, Neighbours, Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +33,14 @@ def margins_of(edges: Edges, m: int) -> Margins:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> edges = Edges(np.zeros((2, 1, 1), int), np.array([[[0.1]], [[0.3]]]), np.array([True]), 0)
-    >>> margins_of(edges, 1).margin.round(6).tolist()  # (0.3 - 0.1) / (0.3 + 0.1)
-    [0.5]
+    >>> import croma_sql
+    >>> z = [[1.0, 0.0], [0.8, 0.6], [0.0, 1.0], [0.6, 0.8]]
+    >>> scope = croma_sql.cohort.build_scope(z, [0, 0, 1, 1], [0, 1, 0, 1], [1, 2, 3, 4])
+    >>> edges = croma_sql.udfs.search.search(scope, croma_sql.udfs.scope.Wanted(m=1))
+    >>> margins_of(edges, 1).margin.round(6).tolist()  # (1 - 0.2) / (1 + 0.2) first
+    [0.666667, -0.666667, 0.666667, -0.666667]
     """
-    total = np.zeros(edges.distance.shape[:2])
-    for nth in range(m):
-        if nth == edges.distance.shape[2]:  # more than there are rows
-            total[:] = np.nan
-            break
-        total += edges.distance[:, :, nth]
-    d_so, d_os = total / m
+    d_so, d_os = _typed_mean(edges.so, m), _typed_mean(edges.os, m)
     few_so, few_os = np.isnan(d_so), np.isnan(d_os)
     zero = d_so + d_os == 0
     reason = np.select(
@@ -56,17 +53,61 @@ def margins_of(edges: Edges, m: int) -> Margins:
     return Margins(d_so, d_os, (d_os - d_so) / denominator, reason)
 
 
-def neighbour_lists(edges: Edges, ids: pa.Array) -> pa.StructArray:
+def _typed_mean(neighbours: Neighbours, m: int) -> NDArray[np.float64]:
+    n, depth = neighbours.distance.shape
+    if m > depth:  # more than there are rows
+        return np.full(n, np.nan)
+    total = np.zeros(n)
+    for nth in range(m):
+        total += neighbours.distance[:, nth]
+    return total / m
+
+
+def typed_lists(found: Sequence[Edges], ids: pa.Array) -> pa.StructArray:
     """Per row, the ids and distances of its typed neighbours, nearest first.
 
-    Lists ``so_id``, ``so_distance``, ``os_id``, ``os_distance``, as long as neighbours exist.
+    ``found`` are scopes whose rows follow one another, and ``ids`` those of all these rows. Lists
+    ``so_id``, ``so_distance``, ``os_id``, ``os_distance`` are as long as neighbours exist.
     """
     fields: dict[str, pa.Array] = {}
-    for kind, name in ((SO, "so"), (OS, "os")):
-        found = edges.neighbour[kind] >= 0
-        offsets = pa.array(np.concatenate([[0], found.sum(axis=1).cumsum()]), pa.int32())
-        neighbours = ids.take(pa.array(edges.neighbour[kind][found]))
-        distances = pa.array(edges.distance[kind][found])
-        fields[f"{name}_id"] = pa.ListArray.from_arrays(offsets, neighbours)
+    for name in ("so", "os"):
+        offsets, neighbours, distances = _flat([getattr(edges, name) for edges in found])
+        fields[f"{name}_id"] = pa.ListArray.from_arrays(offsets, ids.take(neighbours))
         fields[f"{name}_distance"] = pa.ListArray.from_arrays(offsets, distances)
     return pa.StructArray.from_arrays(list(fields.values()), names=list(fields))
+
+
+def nearest_lists(
+    found: Sequence[Edges], scopes: Sequence[Scope], ids: pa.Array, anchors: slice = slice(None)
+) -> pa.StructArray:
+    """Per row, its nearest neighbours of any type: lists ``id``, ``type``, ``distance``.
+
+    Parameters as in `typed_lists`; ``anchors`` are the rows of their only scope that were searched.
+    """
+    offsets, neighbours, distances = _flat([edges.nearest for edges in found])
+    label = np.concatenate([scope.label for scope in scopes])
+    confounder = np.concatenate([scope.confounder for scope in scopes])
+    anchor = np.repeat(np.arange(len(label))[anchors], np.diff(offsets))
+    other_label = label[anchor] != label[neighbours]
+    other_confounder = confounder[anchor] != confounder[neighbours]
+    types = pa.array(["SS", "SO", "OS", "OO"]).take(pa.array(2 * other_label + other_confounder))
+    fields = {
+        "id": pa.ListArray.from_arrays(offsets, ids.take(neighbours)),
+        "type": pa.ListArray.from_arrays(offsets, types),
+        "distance": pa.ListArray.from_arrays(offsets, distances),
+    }
+    return pa.StructArray.from_arrays(list(fields.values()), names=list(fields))
+
+
+def _flat(found: Sequence[Neighbours]) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """Offsets of lists, and what they hold: rows of all scopes one after the other, distances."""
+    counts, rows, distances = [], [], []
+    start = 0
+    for some in found:
+        there = some.neighbour >= 0
+        counts.append(there.sum(axis=1))
+        rows.append(some.neighbour[there].astype(np.int64) + start)
+        distances.append(some.distance[there])
+        start += len(there)
+    offsets = np.concatenate([[0], np.concatenate(counts).cumsum()]).astype(np.int32)
+    return pa.array(offsets), pa.array(np.concatenate(rows)), pa.array(np.concatenate(distances))

@@ -8,7 +8,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from croma_sql.errors import CohortError, listed
-from croma_sql.udfs import kernels
+from croma_sql.udfs import exact
+from croma_sql.udfs.scope import InMemory
 
 Matrix = NDArray[np.floating]
 OnBadVectors = Literal["error", "drop", "null"]
@@ -49,18 +50,23 @@ def as_matrix(embeddings: Any, column: str = "embedding", first_row: int = 0) ->
     return np.ascontiguousarray(_as_floating(native, column))
 
 
-def with_direction(matrix: Matrix) -> tuple[Matrix, NDArray[np.bool_]]:
-    """Tell which rows have a direction: every value finite, and not all zero.
+def in_memory(matrix: Matrix) -> InMemory:
+    """Measure the rows of a matrix, for the search.
 
-    float64 rows so large or small that their square would leave the range of float64 come back
+    float64 rows so large or small that their square would leave the range of float64 are first
     multiplied by a power of two, which changes no cosine.
     """
     if matrix.dtype == np.float64:
         matrix = _within_range(matrix)
-    square = np.empty(len(matrix))
     stored = matrix.view(np.uint16) if matrix.dtype == np.float16 else matrix
-    kernels.squared_norms(stored, square, 0, len(matrix))
-    return matrix, np.isfinite(square) & (square > 0)
+    square = np.empty(len(matrix))
+    exact.squared_norms(stored, square, 0, len(matrix))
+    return InMemory(stored, square)
+
+
+def with_direction(square: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Tell which vectors have a direction, by |z|^2: every value finite, and not all zero."""
+    return np.isfinite(square) & (square > 0)
 
 
 def _within_range(matrix: Matrix) -> Matrix:

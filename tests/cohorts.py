@@ -80,6 +80,30 @@ def _duplicates(seed):
     return replace(cohort, vectors=rng.integers(-2, 3, (240, 3)) * 1.0 + [5.0, 0.0, 0.0])
 
 
+def _tied_at_every_depth(seed):
+    """Integer vectors of one length: whole blocks of candidates at each of a few distances."""
+    cohort = random_cohort(seed, n=300, groups=60)
+    rng = np.random.default_rng(seed)
+    return replace(cohort, vectors=rng.choice([-1.0, 1.0], (300, 8)))
+
+
+def _last_bit(seed):
+    """Copies of few vectors that differ in the last bit of one float32, in every cell."""
+    cohort = random_cohort(seed, n=240, d=24, groups=24, dtype=np.float32)
+    rng = np.random.default_rng(seed)
+    vectors = cohort.vectors[rng.integers(12, size=240)]
+    at = np.arange(240), rng.integers(24, size=240)
+    vectors[at] = np.nextafter(vectors[at], np.float32(np.inf))
+    return replace(cohort, vectors=vectors)
+
+
+def _of_any_length(seed):
+    """float32 between the smallest denormals and 1e30, from row to row."""
+    cohort = random_cohort(seed)
+    length = 10.0 ** np.random.default_rng(seed).choice([-40, -38, -30, 0, 30], 200)
+    return replace(cohort, vectors=(cohort.vectors * length[:, None]).astype(np.float32))
+
+
 def _near_collapsed(seed):
     """One direction, with distances around 1e-4."""
     cohort = random_cohort(seed, n=200, d=64)
@@ -100,6 +124,9 @@ AWKWARD = {
     "one-sample groups": _one_sample_groups,
     "unbalanced cells": _unbalanced_cells,
     "duplicates": _duplicates,
+    "tied at every depth": _tied_at_every_depth,
+    "last bit": _last_bit,
+    "of any length": _of_any_length,
     "near-collapsed": _near_collapsed,
     "outlier": _outlier,
     "wide": lambda seed: random_cohort(seed, n=120, d=4608, groups=12),

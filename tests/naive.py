@@ -13,8 +13,8 @@ def within_range(x):
     return [math.ldexp(value, -exponent) for value in x]
 
 
-def typed_neighbours(vectors, label, confounder, group, ids, m):
-    """Per row: {'SO': [(distance, id), ...], 'OS': [...]}, nearest first, ties by id as text."""
+def neighbours(vectors, label, confounder, group, ids):
+    """Per row: {'SO': [(distance, id), ...], 'OS', 'ANY'}, nearest first, ties by id as text."""
     vectors = [within_range(x) for x in vectors]
     square = [inner(x, x) for x in vectors]
     found = []
@@ -23,16 +23,26 @@ def typed_neighbours(vectors, label, confounder, group, ids, m):
         return max(0.0, 1.0 - inner(vectors[i], vectors[j]) / math.sqrt(square[i] * square[j]))
 
     for i in range(len(label)):
-        of_type = {"SO": [], "OS": []}
+        of_type = {"SO": [], "OS": [], "ANY": []}
         for j in range(len(label)):
             if group[i] == group[j]:
                 continue
+            edge = (cosine_distance(i, j), str(ids[j]))
+            of_type["ANY"].append(edge)
             if label[i] == label[j] and confounder[i] != confounder[j]:
-                of_type["SO"].append((cosine_distance(i, j), str(ids[j])))
+                of_type["SO"].append(edge)
             if label[i] != label[j] and confounder[i] == confounder[j]:
-                of_type["OS"].append((cosine_distance(i, j), str(ids[j])))
-        found.append({kind: sorted(edges)[:m] for kind, edges in of_type.items()})
+                of_type["OS"].append(edge)
+        found.append({kind: sorted(edges) for kind, edges in of_type.items()})
     return found
+
+
+def typed_neighbours(vectors, label, confounder, group, ids, m):
+    """Per row: {'SO': [(distance, id), ...], 'OS': [...]}, the m nearest."""
+    return [
+        {kind: row[kind][:m] for kind in ("SO", "OS")}
+        for row in neighbours(vectors, label, confounder, group, ids)
+    ]
 
 
 def margin(neighbours, m):

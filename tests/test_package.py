@@ -45,8 +45,11 @@ def test_only_croma_sql_is_importable_from_elsewhere(tmp_path):
 
 
 def test_kernels_know_nothing_of_files_frames_or_connections():
-    for name in ("scope", "arrange", "tiles", "kernels", "threads", "search"):
-        tree = ast.parse((REPOSITORY / "udfs" / f"{name}.py").read_text(encoding="utf-8"))
+    doors = {"duckdb_functions.py", "polars_expressions.py"}
+    for path in (REPOSITORY / "udfs").glob("*.py"):
+        if path.name in doors:
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
         imported = {
             alias.name if isinstance(node, ast.Import) else node.module
             for node in ast.walk(tree)

@@ -8,17 +8,20 @@ so the macros gather a relation into lists, call the function and unnest what it
 import threading
 from collections.abc import Iterator
 from importlib.resources import files
+from itertools import pairwise
 from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from croma_sql.cohort import Names, build_scope, checked_m
-from croma_sql.edges import neighbour_lists
+from croma_sql.cohort import Columns, Names, build_scopes, checked_k, checked_m
+from croma_sql.edges import nearest_lists, typed_lists
 from croma_sql.errors import CohortError
-from croma_sql.udfs.search import typed_neighbours
-from croma_sql.vectors import OnBadVectors
+from croma_sql.udfs.scope import Edges, Scope, Wanted
+from croma_sql.udfs.search import search_all
+from croma_sql.vectors import OnBadVectors, as_matrix, in_memory
 
 # What DuckDB prints as the missing function where a stored view is opened without `register`.
 KERNEL = (
@@ -26,7 +29,7 @@ KERNEL = (
 )
 NEIGHBOURS = (
     "STRUCT(so_id VARCHAR[], so_distance DOUBLE[], os_id VARCHAR[], os_distance DOUBLE[],"
-    " usable BOOLEAN)[]"
+    " nearest_id VARCHAR[], nearest_type VARCHAR[], nearest_distance DOUBLE[], usable BOOLEAN)[]"
 )
 
 _HAS_KERNEL = "SELECT count(*) FROM duckdb_functions() WHERE function_name = ?"
@@ -36,7 +39,7 @@ _registering = threading.Lock()
 
 
 def register(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """Add ``croma_margins``, ``croma_neighbours``, ``f0`` and ``ltm`` to a connection.
+    """Add the functions ``croma_margins``, ``f0`` and their like to a connection.
 
     Any number of times, on any connection. The macros are stored in the current database, where
     cursors and later sessions find them (``f0`` and ``ltm`` are plain SQL and need nothing else);
@@ -85,7 +88,12 @@ def _create_kernel(con: duckdb.DuckDBPyConnection) -> None:
 
 def macro_statements() -> Iterator[str]:
     """Text of ``sql/macros/*.sql``, each one CREATE OR REPLACE MACRO, helpers first."""
-    order = {"croma_search.sql": 1, "croma_margins.sql": 2, "croma_neighbours.sql": 2}
+    order = {
+        "croma_search.sql": 1,
+        "croma_margins.sql": 2,
+        "croma_nearest.sql": 2,
+        "croma_neighbours.sql": 2,
+    }
     folder = files("croma_sql.sql") / "macros"
     for file in sorted(folder.iterdir(), key=lambda file: (order.get(file.name, 0), file.name)):
         yield file.read_text(encoding="utf-8")
@@ -98,49 +106,87 @@ def _search_scopes(
     confounders: pa.ChunkedArray,
     groups: pa.ChunkedArray,
     m: pa.ChunkedArray,
+    k: pa.ChunkedArray,
     on_bad_vectors: pa.ChunkedArray,
     threads: pa.ChunkedArray,
     scopes: pa.ChunkedArray,
     columns: pa.ChunkedArray,
 ) -> pa.ListArray:
     """Search each scope (one row of lists); returns one list of `NEIGHBOURS` per scope."""
-    results = []
-    for row in range(len(sample_names)):
-        name = scopes[row].as_py()
-        named = columns[row].as_py()
-        result = _search_scope(
-            [column[row].values for column in (vectors, labels, confounders, groups, sample_names)],
-            _given(m[row].as_py(), "m"),
-            _given(on_bad_vectors[row].as_py(), "on_bad_vectors"),
-            threads[row].as_py(),
-            Names(
-                sample_id=_given(named["sample_id"], "sample_id"),
-                embedding=_given(named["embedding"], "embedding"),
-                label=_given(named["label"], "label"),
-                confounder=_given(named["confounder"], "confounder"),
-                group=_given(named["group_id"], "group_id"),
-                where="" if name is None else f"scope {name!r}",
-            ),
+    lists = [_one_array(c) for c in (labels, confounders, groups, sample_names)]
+    bounds = _bounds(lists[0])
+    if len(bounds) == 1:
+        return pa.array([], pa.large_list(pa.null()))
+    names = [
+        Names(
+            sample_id=_given(named["sample_id"], "sample_id"),
+            embedding=_given(named["embedding"], "embedding"),
+            label=_given(named["label"], "label"),
+            confounder=_given(named["confounder"], "confounder"),
+            group=_given(named["group_id"], "group_id"),
+            where="" if scope is None else f"scope {scope!r}",
         )
-        results.append(result)
-    offsets = np.cumsum([0, *map(len, results)])
-    return pa.LargeListArray.from_arrays(pa.array(offsets), pa.concat_arrays(results))
+        for scope, named in zip(scopes.to_pylist(), columns.to_pylist(), strict=True)
+    ]
+    depth, nearest = m[0].as_py(), k[0].as_py()  # these are the same in every row
+    wanted = Wanted(checked_m(_given(depth, "m")), 0 if nearest is None else checked_k(nearest))
+    built = _scopes(
+        _one_array(vectors),
+        Columns(*(column.flatten() for column in lists)),
+        bounds,
+        names,
+        _given(on_bad_vectors[0].as_py(), "on_bad_vectors"),
+    )
+    found = search_all(built, wanted, threads=threads[0].as_py())
+    rows = _result(found, built, lists[3].flatten())
+    return pa.LargeListArray.from_arrays(pa.array(bounds), rows)
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    """Join the chunks that DuckDB has filled."""
+    whole = column.combine_chunks()
+    return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
+
+
+def _bounds(lists: pa.Array) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(lists.value_lengths().to_numpy())]).astype(np.int64)
+
+
+def _scopes(
+    vectors: pa.Array,
+    columns: Columns,
+    bounds: NDArray[np.int64],
+    names: list[Names],
+    on_bad_vectors: OnBadVectors,
+) -> list[Scope]:
+    """Scopes over one matrix; over one each where their vectors have different dimensions."""
+    try:
+        together = in_memory(as_matrix(vectors.flatten(), names[0].embedding))
+    except CohortError:
+        of_scopes = [slice(start, stop) for start, stop in pairwise(bounds)]
+        return [
+            build_scopes(
+                in_memory(as_matrix(vectors.flatten()[some], named.embedding)),
+                np.arange(some.stop - some.start),
+                columns.slice(some),
+                [0, some.stop - some.start],
+                [named],
+                on_bad_vectors,
+            )[0]
+            for some, named in zip(of_scopes, names, strict=True)
+        ]
+    return build_scopes(together, np.arange(bounds[-1]), columns, bounds, names, on_bad_vectors)
+
+
+def _result(found: list[Edges], scopes: list[Scope], ids: pa.Array) -> pa.StructArray:
+    typed, nearest = typed_lists(found, ids), nearest_lists(found, scopes, ids)
+    fields = dict(zip(typed.type.names, typed.flatten(), strict=True))
+    fields |= {f"nearest_{name}": nearest.field(name) for name in nearest.type.names}
+    fields["usable"] = pa.array(np.concatenate([edges.usable for edges in found]))
+    return pa.StructArray.from_arrays(list(fields.values()), names=list(fields))
 
 
 def _given(value: Any, name: str) -> Any:
     if value is None:
         raise CohortError(f"{name} is NULL; leave it out to take its default")
     return value
-
-
-def _search_scope(
-    columns: list[pa.Array], m: Any, on_bad_vectors: OnBadVectors, threads: int, names: Names
-) -> pa.StructArray:
-    scope = build_scope(*columns, names=names, on_bad_vectors=on_bad_vectors)
-    edges = typed_neighbours(scope, checked_m(m), threads=threads)
-    lists = neighbour_lists(edges, columns[-1])
-    fields = {
-        **dict(zip(lists.type.names, lists.flatten(), strict=True)),
-        "usable": pa.array(edges.usable),
-    }
-    return pa.StructArray.from_arrays(list(fields.values()), names=list(fields))

@@ -6,10 +6,10 @@ from typing import Literal
 import polars as pl
 
 from croma_sql.cohort import Names, as_column, build_scope, checked_m
-from croma_sql.edges import margins_of, neighbour_lists
+from croma_sql.edges import margins_of, typed_lists
 from croma_sql.errors import CohortError
-from croma_sql.udfs.scope import Edges
-from croma_sql.udfs.search import typed_neighbours
+from croma_sql.udfs.scope import Edges, Wanted
+from croma_sql.udfs.search import search
 
 IntoExpr = pl.Expr | str
 KeepRows = Literal["error", "null"]
@@ -106,7 +106,7 @@ class CromaExpressions:
 
         def lists_of(edges: Edges, ids: pl.Series | None) -> pl.Series:
             named = range(len(edges.usable)) if ids is None else ids.cast(pl.String)
-            return pl.Series(neighbour_lists(edges, as_column(named, "sample_id")))
+            return pl.Series(typed_lists([edges], as_column(named, "sample_id")))
 
         return self._searched(
             _columns(label, confounder, group, sample_id),
@@ -163,7 +163,7 @@ class CromaExpressions:
         named = {"embedding": self._expr, **columns}
         names = Names(**{name: _name(expr) or name for name, expr in named.items()})
 
-        def search(rows: pl.Series) -> pl.Series:
+        def searched(rows: pl.Series) -> pl.Series:
             ids = rows.struct.field("sample_id") if "sample_id" in columns else None
             scope = build_scope(
                 rows.struct.field("embedding"),
@@ -174,12 +174,12 @@ class CromaExpressions:
                 names=names,
                 on_bad_vectors=on_bad_vectors,
             )
-            return result(typed_neighbours(scope, m), ids)
+            return result(search(scope, Wanted(m)), ids)
 
         fields = [expr.alias(name) for name, expr in columns.items()]
         return (
             pl.struct(self._expr.alias("embedding"), *fields)
-            .map_batches(search, return_dtype=return_dtype, is_elementwise=False)
+            .map_batches(searched, return_dtype=return_dtype, is_elementwise=False)
             .alias(_name(self._expr) or "embedding")
         )
 

@@ -1,57 +1,57 @@
-"""The exact m nearest SO and OS neighbours of every sample.
+"""The exact neighbours of every sample of one scope or of many.
 
- rows sorted by (label, confounder) cell          what is multiplied
- ┌────┬────┬────┐                                 SO: cells of one label, OS: cells of one
- │ SS │ SO │ OS │  upper triangle only:           confounder. SS and OO blocks never are.
- ├────┼────┼────┤  each block serves its          A block of about 2048 x 2048 comes out of one
- │    │ SS │ OO │  rows and, transposed,          float32 product; one pass offers it to the lists
- ├────┼────┼────┤  its columns                    of its rows and columns (`kernels.keep_best`).
- │    │    │ SS │
- └────┴────┴────┘
-
-Each list keeps a few candidates more than ``m``. They are measured again in float64 from the stored
-vectors, and a proven bound on the float32 error says for which rows nothing nearer can have been
-left out; the others are searched again, exactly (`kernels.search_exactly`). So the result is the
-true nearest set whatever the blocks, threads or order of rows were, to the last bit.
+Large scopes are multiplied in blocks on all threads, one scope after the other; middling ones each
+on one thread, side by side; small ones in one compiled loop over many (`tiled`, `small`).
 """
 
-import threading
-from collections.abc import Callable
-from contextlib import ExitStack
+import time
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from croma_sql.udfs import kernels
-from croma_sql.udfs.arrange import Arranged, arrange
-from croma_sql.udfs.scope import OS, SO, Codes, Edges, Float, Int, Scope
-from croma_sql.udfs.threads import ForEach, available_cores, cores
-from croma_sql.udfs.tiles import ROWS_PER_TASK, Tile, pieces, product, ranges, tiles
+from croma_sql.udfs.scope import Edges, InMemory, Progress, Scope, Wanted
+from croma_sql.udfs.small import search_small
+from croma_sql.udfs.threads import available_cores, cores, one_by_one
+from croma_sql.udfs.tiled import BLOCKS, search_tiled
+from croma_sql.udfs.tiles import count_pairs
 
-BLOCK = 2048
-EXACT_PER_TASK = 1 << 29  # multiplications, about a quarter of a second
-WORTH_SPREADING = 1 << 26  # multiplications below which a pool costs more than it saves
+KEPT = 192 << 20  # bytes of stored vectors up to which their residuals are kept beside them
+# Multiplications of all pairs of a scope:
+SMALL = 1 << 23  # below, every pair is measured in float64
+WORTH_SPREADING = 1 << 26  # below, a pool of threads costs more than it saves
+ON_ONE_THREAD = 1 << 33  # up to here a scope may have a thread to itself: a tenth of a second
+
+OnProgress = Callable[[Progress], None]
 
 
-def typed_neighbours(
+def search(
     scope: Scope,
-    m: int,
+    wanted: Wanted,
     *,
+    anchors: range | None = None,
     threads: int | None = None,
-    on_progress: Callable[[float], None] | None = None,
-    block: int = BLOCK,
+    on_progress: OnProgress | None = None,
+    room: int | None = None,
+    block: int | None = None,
 ) -> Edges:
-    """Find the ``m`` nearest SO and OS neighbours of every usable row.
+    """Find the nearest neighbours of the usable rows of a scope.
 
     Parameters
     ----------
     scope : Scope
-    m : int, at least 1
+    wanted : Wanted
+        Which neighbours, and how many.
+    anchors : range of rows, optional
+        Whose neighbours to find, among all rows; default every row's. Those of a part cost less
+        memory and, part by part, up to twice the time.
     threads : int, optional
-        Default: every core this process may use.
+        Default: every core this process may use. The result does not depend on it.
     on_progress : callable, optional
-        Gets the share of the multiply work done, in [0, 1], in the calling thread.
-    block : int
+        Gets a `Progress` as blocks are done, in the calling thread.
+    room : int, optional
+        Bytes for working copies of the vectors; default enough for the best speed, unless these are
+        large. The result does not depend on it.
+    block : int, optional
         Rows and columns of one matrix product. The result does not depend on it.
 
     Returns
@@ -62,131 +62,126 @@ def typed_neighbours(
     --------
     >>> import numpy as np
     >>> codes = lambda *values: np.array(values, np.int32)
+    >>> z = np.array([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0], [0.6, 0.8]])
     >>> scope = Scope(
-    ...     vectors=np.array([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0], [0.6, 0.8]]),
+    ...     vectors=InMemory(z, np.square(z).sum(axis=1)), row=np.arange(4),
     ...     label=codes(0, 0, 1, 1), confounder=codes(0, 1, 0, 1), group=codes(0, 1, 2, 3),
     ...     rank=np.arange(4), usable=np.ones(4, bool))
-    >>> typed_neighbours(scope, 1).distance[SO, :, 0].round(2).tolist()
+    >>> search(scope, Wanted(m=1)).so.distance[:, 0].round(2).tolist()
     [0.2, 0.2, 0.2, 0.2]
     """
-    small = len(scope.label) ** 2 * scope.vectors.shape[1] < WORTH_SPREADING
-    with cores(1 if small else threads or available_cores()) as for_each:
-        arranged = arrange(scope, for_each)
-        depth = min(m, len(scope.label))
-        best = np.full((2, len(arranged.order), depth), np.inf)
-        who = np.full((2, len(arranged.order), depth), -1, np.int32)
-        proven = _search(arranged, best, who, for_each, on_progress, block)
-        searched_again = 0
-        for kind in (SO, OS):
-            left = np.flatnonzero(~proven[kind])
-            searched_again += len(left)
-            _search_again(arranged, kind, left, best[kind], who[kind], for_each, block)
-    return _in_scope_order(scope, arranged.order, best, who, searched_again)
+    n = len(scope.row)
+    if anchors is None and block is None and _cost(scope) < SMALL and _in_memory(scope):
+        return search_all([scope], wanted, threads=threads, on_progress=on_progress)[0]
+    threads = 1 if _cost(scope) < WORTH_SPREADING else threads or available_cores()
+    rows = range(n) if anchors is None else anchors
+    tracker = _Tracker(on_progress, _pairs_due(scope, wanted, rows))
+    with cores(threads) as for_each:
+        return search_tiled(
+            scope, wanted, rows, for_each, threads, tracker.on_work, room or _room(scope), block
+        )
 
 
-def _search(
-    arranged: Arranged,
-    best: Float,
-    who: Codes,
-    for_each: ForEach,
-    on_progress: Callable[[float], None] | None,
-    block: int,
-) -> NDArray[np.bool_]:
-    n, m = best.shape[1:]
-    width = min(m + max(8, m // 2), n)
-    score = np.full((2, n, width), -np.inf, np.float32)
-    index = np.full((2, n, width), -1, np.int32)
-    floor = np.full((2, n), -np.inf, np.float32)
-    todo = list(tiles(arranged.label, arranged.confounder, block))
-    total = sum(len(tile.rows) * len(tile.cols) for tile in todo)
-    # Neighbouring tiles share rows and would wait for each other's lists: a fixed shuffle.
-    np.random.default_rng(0).shuffle(todo)
-    locks = [[threading.Lock() for _ in range(n // block + 1)] for _ in (SO, OS)]
-    scratch = threading.local()
+def search_all(
+    scopes: Sequence[Scope],
+    wanted: Wanted,
+    *,
+    threads: int | None = None,
+    on_progress: OnProgress | None = None,
+) -> list[Edges]:
+    """Search many scopes, each by itself; parameters as in `search`.
 
-    def offer(tile: Tile) -> None:
-        products = product(arranged.residual, tile.rows, tile.cols, scratch, block)
-        touched = np.union1d(tile.rows // block, tile.cols // block)
-        with ExitStack() as held:
-            for lock in touched:  # ascending, so that two tiles cannot wait for each other
-                held.enter_context(locks[tile.kind][lock])
-            kernels.keep_best(
-                products, tile.rows, tile.cols, arranged.half, arranged.group,
-                score[tile.kind], index[tile.kind], floor[tile.kind],
-            )  # fmt: skip
+    Returns
+    -------
+    list of Edges, one per scope
+    """
+    threads = threads or available_cores()
+    if sum(map(_cost, scopes)) < WORTH_SPREADING:
+        threads = 1
+    every_row = [range(len(scope.row)) for scope in scopes]
+    due = [_pairs_due(scope, wanted, rows) for scope, rows in zip(scopes, every_row, strict=True)]
+    tracker = _Tracker(on_progress, sum(due))
+    small = [i for i, scope in enumerate(scopes) if _cost(scope) < SMALL and _in_memory(scope)]
+    rest = sorted(set(range(len(scopes))).difference(small))
+    alone = [i for i in rest if _cost(scopes[i]) <= ON_ONE_THREAD]
+    if len(alone) < threads:
+        alone = []  # too few to keep every thread busy
+    found: dict[int, Edges] = {}
 
-    done = 0
+    def search_alone(i: int) -> None:
+        found[i] = search_tiled(
+            scopes[i], wanted, every_row[i], one_by_one, 1, _unheard, _room(scopes[i])
+        )
 
-    def count(tile: Tile) -> None:
-        nonlocal done
-        done += len(tile.rows) * len(tile.cols)
-        if on_progress is not None:
-            on_progress(done / total)
-
-    for_each(offer, todo, count)
-    return _prove(arranged, score, index, best, who, for_each)
-
-
-def _prove(
-    arranged: Arranged,
-    score: NDArray[np.float32],
-    index: Codes,
-    best: Float,
-    who: Codes,
-    for_each: ForEach,
-) -> NDArray[np.bool_]:
-    """Measure what the lists kept exactly; tell for which rows that is the true nearest set."""
-    n = len(arranged.order)
-    proven = np.empty((2, n), np.bool_)
-    longest = arranged.radius.max(initial=0.0)
-
-    def order_exactly(task: tuple[int, range]) -> None:
-        kind, rows = task
-        kernels.rerank(
-            arranged.stored, arranged.square, arranged.order, arranged.rank,
-            score[kind], index[kind], arranged.radius, longest,
-            best[kind], who[kind], proven[kind], rows.start, rows.stop,
-        )  # fmt: skip
-
-    for_each(order_exactly, [(kind, rows) for kind in (SO, OS) for rows in ranges(n)])
-    return proven
+    with cores(threads) as for_each:
+        for batch in _batches(scopes, small):
+            edges = search_small([scopes[i] for i in batch], wanted, for_each)
+            found.update(zip(batch, edges, strict=True))
+            tracker.on_work(sum(due[i] for i in batch), 0)
+        for_each(search_alone, alone, lambda i: tracker.on_work(due[i], 0))
+        for i in sorted(set(rest).difference(alone)):
+            found[i] = search_tiled(
+                scopes[i],
+                wanted,
+                every_row[i],
+                for_each,
+                threads,
+                tracker.on_work,
+                _room(scopes[i]),
+            )
+    return [found[i] for i in range(len(scopes))]
 
 
-def _search_again(
-    arranged: Arranged,
-    kind: int,
-    left: Int,
-    best: Float,
-    who: Codes,
-    for_each: ForEach,
-    block: int,
-) -> None:
-    """Search the rows ``left`` over every position, measuring exactly whatever could matter."""
-    scratch = threading.local()
-    n = len(arranged.order)
-
-    def search(rows: Int) -> None:
-        for cols in pieces(np.arange(n), block):
-            kernels.search_exactly(
-                product(arranged.residual, rows, cols, scratch, block), rows, cols[0],
-                arranged.half, arranged.label, arranged.confounder, arranged.group, kind == SO,
-                arranged.stored, arranged.square, arranged.order, arranged.rank, arranged.radius,
-                best, who,
-            )  # fmt: skip
-
-    # In the worst case every pair of a task is measured exactly, and Ctrl-C waits for a task.
-    if len(left):
-        affordable = EXACT_PER_TASK // arranged.residual.size
-        for_each(search, pieces(left, max(1, min(block, ROWS_PER_TASK, affordable))))
+def _batches(scopes: Sequence[Scope], chosen: list[int]) -> list[list[int]]:
+    """Group scopes whose vectors lie in one matrix."""
+    batches: dict[int, list[int]] = {}
+    for i in chosen:
+        batches.setdefault(id(scopes[i].vectors), []).append(i)
+    return list(batches.values())
 
 
-def _in_scope_order(
-    scope: Scope, order: Int, best: Float, who: Codes, searched_again: int
-) -> Edges:
-    n, m = len(scope.label), best.shape[2]
-    neighbour = np.full((2, n, m), -1, np.int64)
-    distance = np.full((2, n, m), np.nan)
-    found = who >= 0
-    neighbour[:, order] = np.where(found, order[who], -1)
-    distance[:, order] = np.where(found, best, np.nan)
-    return Edges(neighbour, distance, scope.usable, searched_again)
+def _in_memory(scope: Scope) -> bool:
+    return isinstance(scope.vectors, InMemory)
+
+
+def _room(scope: Scope) -> int:
+    """Blocks; and residuals beside the vectors, unless that would double what is large already."""
+    n, d = len(scope.row), scope.vectors.d
+    residuals = 4 * n * d if n * d * scope.vectors.itemsize <= KEPT else 0
+    return 2 * BLOCKS + residuals
+
+
+def _cost(scope: Scope) -> int:
+    return len(scope.row) ** 2 * scope.vectors.d
+
+
+def _pairs_due(scope: Scope, wanted: Wanted, anchors: range) -> int:
+    is_anchor = np.zeros(len(scope.row), np.bool_)
+    is_anchor[anchors.start : anchors.stop] = True
+    usable = scope.usable
+    every = wanted.k > 0 or wanted.first_ranks
+    return count_pairs(
+        scope.label[usable], scope.confounder[usable], is_anchor[usable], every=every
+    )
+
+
+def _unheard(done: int, due: int) -> None:
+    """Drop what a scope on one thread reports: the whole of it counts when it is done."""
+
+
+class _Tracker:
+    """Turns distances done and due into what a user is told."""
+
+    def __init__(self, on_progress: OnProgress | None, due: int) -> None:
+        self._on_progress = on_progress
+        self._done, self._due = 0, due
+        self._began = time.monotonic()
+
+    def on_work(self, done: int, due: int) -> None:
+        self._done += done
+        self._due += due
+        if self._on_progress is not None and done:
+            elapsed = max(time.monotonic() - self._began, 1e-9)
+            rate = self._done / elapsed
+            share = min(1.0, self._done / max(1, self._due))
+            self._on_progress(Progress(share, rate, max(0, self._due - self._done) / rate))

@@ -68,17 +68,18 @@ def cores(threads: int) -> Iterator[ForEach]:
     """
     with _cores, _blas().limit(limits=1, user_api="blas"):
         if threads == 1:
-            yield _one_by_one
+            yield one_by_one
         else:
             with ThreadPoolExecutor(threads, thread_name_prefix="croma") as pool:
                 yield partial(_spread, pool)
 
 
-def _one_by_one(
+def one_by_one(
     work: Callable[[Item], None],
     items: Sequence[Item],
     on_done: Callable[[Item], None] | None = None,
 ) -> None:
+    """Work in the calling thread."""
     for item in items:
         _stop_if_interrupted()
         work(item)

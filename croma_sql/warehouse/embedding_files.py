@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from croma_sql.errors import WarehouseError, listed
 from croma_sql.importers.vectors import BATCH_ROWS
-from croma_sql.vectors import Matrix, as_matrix, with_direction
+from croma_sql.vectors import Matrix, as_matrix, in_memory, with_direction
 from croma_sql.warehouse.parquet import read_batches, read_footer, read_metadata
 
 PRECISIONS = {"halffloat": np.float16, "float": np.float32, "double": np.float64}
@@ -53,7 +53,7 @@ def read_vectors(path: Path) -> Iterator[tuple[pa.Array, Matrix]]:
     for batch in read_batches(path, BATCH_ROWS, ["sample_id", "embedding"]):
         ids, column = batch.column("sample_id"), batch.column("embedding")
         matrix = as_matrix(column)
-        unexplained = ~with_direction(matrix)[1] & np.asarray(pc.is_valid(column))
+        unexplained = ~with_direction(in_memory(matrix).square) & np.asarray(pc.is_valid(column))
         if unexplained.any():
             bad = ids.filter(pa.array(unexplained)).to_pylist()
             raise WarehouseError(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from croma_sql.cohort import as_column, as_text
 from croma_sql.errors import SourceError, listed
 from croma_sql.importers.vectors import VectorSource, read_vectors
-from croma_sql.vectors import Matrix, OnBadVectors, with_direction
+from croma_sql.vectors import Matrix, OnBadVectors, in_memory, with_direction
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.embedding_files import PRECISIONS, read_shape
 from croma_sql.warehouse.parquet import WRITING, metadata
@@ -206,7 +206,7 @@ def _write(
                     f"{matrix.shape[1]} after; one encoder has one dimension"
                 )
             some_ids = ids.slice(done, len(matrix))
-            usable = with_direction(matrix)[1]
+            usable = with_direction(in_memory(matrix).square)
             bad += some_ids.filter(pa.array(~usable)).to_pylist()
             if bad and on_bad_vectors == "error":
                 raise SourceError(

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from croma_sql.cohort import Names, build_scope, checked_m, checked_threads
-from croma_sql.edges import margins_of, neighbour_lists
+from croma_sql.edges import margins_of, typed_lists
 from croma_sql.errors import CromaSqlError, ScoringError, listed
-from croma_sql.udfs.scope import Edges
-from croma_sql.udfs.search import typed_neighbours
+from croma_sql.udfs.scope import Edges, Wanted
+from croma_sql.udfs.search import search
 from croma_sql.vectors import Matrix
 from croma_sql.version import __version__
 from croma_sql.warehouse import layout
@@ -237,11 +237,11 @@ def _search(
         names=Names(where="" if subset is None else f"subset {subset!r}"),
         on_bad_vectors="null",  # only those stored as NULL are left; others stopped `read_vectors`
     )
-    return typed_neighbours(scope, m, threads=threads, on_progress=report)
+    return search(scope, Wanted(m), threads=threads, on_progress=lambda done: report(done.share))
 
 
 def _table(rows: pa.Table, edges: Edges, depth: int) -> pa.Table:
-    lists = neighbour_lists(edges, rows.column("sample_id").combine_chunks())
+    lists = typed_lists([edges], rows.column("sample_id").combine_chunks())
     columns = {name: rows.column(name) for name in rows.column_names}
     columns["usable"] = pa.array(edges.usable)
     columns["depth"] = pa.array(np.full(len(rows), depth, np.int32))

@@ -33,6 +33,6 @@ FROM (
         croma_typed_mean(so_distance, m) AS d_so,
         croma_typed_mean(os_distance, m) AS d_os
     FROM croma_search(
-        relation, m, sample_id, embedding, label, confounder, group_id, "by", on_bad_vectors
+        relation, m, NULL, sample_id, embedding, label, confounder, group_id, "by", on_bad_vectors
     )
 ) AS found;

@@ -18,7 +18,7 @@ CREATE OR REPLACE MACRO croma_neighbours(
 WITH found AS (
     SELECT *
     FROM croma_search(
-        relation, m, sample_id, embedding, label, confounder, group_id, "by", on_bad_vectors
+        relation, m, NULL, sample_id, embedding, label, confounder, group_id, "by", on_bad_vectors
     )
 )
 SELECT
