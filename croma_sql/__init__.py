@@ -1,6 +1,6 @@
 """Where is an encoder fragile? Per-sample robustness margins of embeddings, in SQL."""
 
-from croma_sql.arrays import margins, typed_neighbours
+from croma_sql.arrays import margins, neighbours, typed_neighbours
 from croma_sql.errors import (
     BenchmarkError,
     CohortError,
@@ -9,9 +9,11 @@ from croma_sql.errors import (
     SourceError,
     WarehouseError,
 )
+from croma_sql.progress import progress_bar
 from croma_sql.session import connect
 from croma_sql.udfs.duckdb_functions import register
 from croma_sql.udfs.polars_expressions import CromaExpressions
+from croma_sql.udfs.scope import Progress
 from croma_sql.version import __version__
 from croma_sql.warehouse.benchmarks import add_benchmark
 from croma_sql.warehouse.check import check
@@ -26,6 +28,7 @@ __all__ = [
     "CohortError",
     "CromaExpressions",
     "CromaSqlError",
+    "Progress",
     "ScoringError",
     "SourceError",
     "WarehouseError",
@@ -38,6 +41,8 @@ __all__ = [
     "import_samples",
     "info",
     "margins",
+    "neighbours",
+    "progress_bar",
     "register",
     "score",
     "typed_neighbours",

@@ -8,7 +8,17 @@ from croma_sql.udfs.duckdb_functions import register
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.views import add_source, add_view
 
-VIEWS = ("samples", "embeddings", "typed_neighbours", "margins_at", "margins", "encoder_summary")
+VIEWS = (
+    "samples",
+    "embeddings",
+    "typed_neighbours",
+    "neighbours",
+    "first_ranks",
+    "margins_at",
+    "margins",
+    "encoder_summary",
+)
+SOURCES = {"typed_neighbours": "typed_neighbour_files", "neighbours": "neighbour_files"}
 
 
 def connect(warehouse: str | Path) -> duckdb.DuckDBPyConnection:
@@ -24,8 +34,8 @@ def connect(warehouse: str | Path) -> duckdb.DuckDBPyConnection:
     Returns
     -------
     duckdb.DuckDBPyConnection
-        With ``samples``, ``embeddings``, ``typed_neighbours``, ``margins``, ``margins_at(m)``,
-        ``encoder_summary``, and what `register` adds.
+        With ``samples``, ``embeddings``, ``typed_neighbours``, ``neighbours``, ``first_ranks``,
+        ``margins``, ``margins_at(m)``, ``encoder_summary``, and what `register` adds.
 
     Raises
     ------
@@ -38,7 +48,9 @@ def connect(warehouse: str | Path) -> duckdb.DuckDBPyConnection:
     con.execute("SET arrow_large_buffer_size = true")  # scopes of more than 2^31 values
     add_source(con, "sample_files", list(layout.samples_files(root).values()))
     add_source(con, "embedding_files", [file.path for file in layout.embeddings_files(root)])
-    add_source(con, "typed_neighbour_files", [f.path for f in layout.typed_neighbours_files(root)])
+    scores = layout.scores_files(root)
+    for edges, source in SOURCES.items():
+        add_source(con, source, [file.path for file in scores if file.edges == edges])
     for view in VIEWS:
         add_view(con, view)
     return con

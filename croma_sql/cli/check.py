@@ -4,13 +4,13 @@ from pathlib import Path
 
 import typer
 
-from croma_sql.cli.output import progress
+from croma_sql.progress import progress_bars
 from croma_sql.warehouse.check import check as find_problems
 
 
 def check(warehouse: Path) -> None:
     """Verify every file; name what is wrong and exit with 1."""
-    with progress() as report:
+    with progress_bars() as report:
         problems = find_problems(warehouse, lambda share: report("checking", share))
     for problem in problems:
         typer.echo(f"croma-sql: {problem}", err=True)

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from croma_sql.cli.output import console, print_table, progress
+from croma_sql.cli.output import console, print_table
 from croma_sql.demo import ABOUT, build, queries
+from croma_sql.progress import progress_bars
 from croma_sql.session import connect
 
 
@@ -17,7 +18,7 @@ def demo(
 
     Tiles of real tissue under three simulated scanners, from data in the package.
     """
-    with progress() as report:
+    with progress_bars() as report:
         build(folder, on_progress=lambda name, one, share: report(f"scoring {one}", share))
     out = console()
     out.print(ABOUT)

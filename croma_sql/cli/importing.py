@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from croma_sql.cli.output import progress
 from croma_sql.importers.tables import read_table
 from croma_sql.importers.vectors import check_column
+from croma_sql.progress import progress_bars
 from croma_sql.warehouse.embeddings import import_embeddings
 from croma_sql.warehouse.samples import import_samples
 
@@ -66,7 +66,7 @@ def embeddings(
     ] = OnBadVectors.error,
 ) -> None:
     """Import vectors from .npy, Parquet or Arrow, in the precision they have."""
-    with progress() as report:
+    with progress_bars() as report:
         imported = import_embeddings(
             to,
             source,

@@ -1,12 +1,10 @@
-"""Tables, files and progress."""
+"""Tables and files."""
 
 import json
 import math
 import re
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
@@ -16,7 +14,6 @@ import polars as pl
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -24,7 +21,6 @@ from croma_sql.errors import CromaSqlError
 from croma_sql.warehouse.publish import publishing
 
 SHOWN_ROWS = 60
-PATIENCE = 1.0  # seconds before a progress bar appears
 UNBOUNDED = 100_000
 ROOM_TO_FOLD = 12  # columns of a text that is folded at the least
 SLICE = 50_000  # rows encoded at a time
@@ -130,37 +126,6 @@ def _write_file(frame: pl.DataFrame, form: Format, output: Path) -> None:
     else:
         with publishing(output.resolve()) as file:
             _encode(frame, form, file)
-
-
-@contextmanager
-def progress() -> Iterator[Callable[[str, float], None]]:
-    """Yield ``report(what, share)``; a bar appears on a terminal once a second has passed."""
-    started = time.monotonic()
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    tasks: dict[str, Any] = {}
-
-    def report(what: str, share: float) -> None:
-        if not bar.console.is_terminal or time.monotonic() - started < PATIENCE:
-            return
-        if what not in tasks:
-            bar.start()
-            for task in tasks.values():
-                bar.update(task, visible=False)
-            tasks[what] = bar.add_task(what, total=1.0)
-        bar.update(tasks[what], completed=share)
-
-    try:
-        yield report
-    finally:
-        if tasks:  # stopping a bar that never showed would print an empty line
-            bar.stop()
 
 
 def _encode(frame: pl.DataFrame, form: Format, file: BinaryIO) -> None:

@@ -6,6 +6,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from croma_sql.errors import WarehouseError, listed
+from croma_sql.udfs.scope import Progress
 from croma_sql.warehouse.benchmarks import add_benchmark
 from croma_sql.warehouse.embeddings import import_embeddings
 from croma_sql.warehouse.layout import create_warehouse, samples_files
@@ -22,7 +23,9 @@ of the worst tenth.
 """
 
 
-def build(folder: str | Path, on_progress: Callable[[str, str, float], None] | None = None) -> None:
+def build(
+    folder: str | Path, on_progress: Callable[[str, str, Progress], None] | None = None
+) -> None:
     """Build the demo warehouse and score it; what is there already and unchanged is kept.
 
     Raises

@@ -14,19 +14,11 @@ from croma_sql.warehouse.embedding_files import read_shape, read_vectors
 from croma_sql.warehouse.parquet import read_table
 from croma_sql.warehouse.plan import planned
 from croma_sql.warehouse.samples import check_ids, check_names, read_ids
+from croma_sql.warehouse.score_tables import SCHEMAS
 
-SCORES_COLUMNS = {
-    "subset": pa.string(),
-    "sample_id": pa.string(),
-    "label": pa.string(),
-    "confounder": pa.string(),
-    "group_id": pa.string(),
-    "usable": pa.bool_(),
-    "depth": pa.int32(),
-    "so_id": pa.list_(pa.string()),
-    "so_distance": pa.list_(pa.float64()),
-    "os_id": pa.list_(pa.string()),
-    "os_distance": pa.list_(pa.float64()),
+LISTS = {
+    "typed_neighbours": [("so_id", "so_distance"), ("os_id", "os_distance")],
+    "neighbours": [("neighbour_id", "distance")],
 }
 
 
@@ -72,7 +64,7 @@ def _checks(root: Path) -> Iterator[tuple[object, Callable[[], list[str]]]]:
         yield embeddings.path, partial(_check_embeddings, root, embeddings)
     for name, path in layout.benchmarks_files(root).items():
         yield path, partial(_check_benchmark, root, name)
-    for scores in layout.typed_neighbours_files(root):
+    for scores in layout.scores_files(root):
         yield scores.path, partial(_check_scores, root, scores)
     for path in layout.strays(root):
         yield path, partial(_name_stray, path)
@@ -138,7 +130,7 @@ def _check_embeddings(root: Path, file: layout.EmbeddingsFile) -> list[str]:
 
 def _check_scores(root: Path, file: layout.ScoresFile) -> list[str]:
     table = read_table(file.path)
-    if {field.name: field.type for field in table.schema} != SCORES_COLUMNS:
+    if not table.schema.equals(SCHEMAS[file.edges]):
         return [f"{file.path} has other columns than scores have; delete it and score again"]
     if file.benchmark not in layout.benchmarks_files(root):
         return [f"{file.path}: there is no benchmark {file.benchmark!r} (any more)"]
@@ -149,21 +141,21 @@ def _check_scores(root: Path, file: layout.ScoresFile) -> list[str]:
     except (
         ScoringError
     ):  # samples have come that have no vector yet: out of date, which is no fault
-        return _check_distances(file.path, table)
+        return _check_distances(file, table)
     rows = table.select(work.rows.column_names).replace_schema_metadata(None)
     if work.is_up_to_date(file.path) and not rows.equals(work.rows):
         return [f"{file.path} does not hold the rows of its benchmark; delete it and score again"]
-    return _check_distances(file.path, table)
+    return _check_distances(file, table)
 
 
-def _check_distances(path: Path, table: pa.Table) -> list[str]:
-    for kind in ("so", "os"):
-        distance = pc.list_flatten(table.column(f"{kind}_distance"))
+def _check_distances(file: layout.ScoresFile, table: pa.Table) -> list[str]:
+    for name, distances in LISTS[file.edges]:
+        distance = pc.list_flatten(table.column(distances))
         possible = pc.and_(pc.greater_equal(distance, 0.0), pc.less_equal(distance, 2.0))
-        known = pc.is_in(pc.list_flatten(table.column(f"{kind}_id")), table.column("sample_id"))
+        known = pc.is_in(pc.list_flatten(table.column(name)), table.column("sample_id"))
         if not pc.all(possible).as_py() or not pc.all(known).as_py():
             return [
-                f"{path} has {kind}_distance that no cosine distance is, or {kind}_id that is "
+                f"{file.path} has {distances} that no cosine distance is, or {name} that is "
                 "not in it; delete it and score again"
             ]
     return []

@@ -54,10 +54,13 @@ class BenchmarkInfo:
 class ScoresInfo:
     """Scores of a benchmark under an encoder.
 
+    edges : 'typed_neighbours' or 'neighbours'
+    depth : neighbours kept per type, or of any type
     status : 'up to date'; 'stale' if vectors, rows or version have changed; or why that cannot be
         told, as when its benchmark is gone
     """
 
+    edges: str
     benchmark: str
     encoder: str
     depth: int | None
@@ -96,7 +99,7 @@ def info(warehouse: str | Path) -> WarehouseInfo:
         datasets=[_dataset(name, path) for name, path in layout.samples_files(root).items()],
         encoders=[_encoder(file) for file in layout.embeddings_files(root)],
         benchmarks=[_benchmark(root, name) for name in layout.benchmarks_files(root)],
-        scores=[_scores(root, file) for file in layout.typed_neighbours_files(root)],
+        scores=[_scores(root, file) for file in layout.scores_files(root)],
     )
 
 
@@ -135,4 +138,4 @@ def _scores(root: Path, file: layout.ScoresFile) -> ScoresInfo:
         number if isinstance(number := about.get(name), int) else None
         for name in ("depth", "n_undefined")
     )
-    return ScoresInfo(file.benchmark, file.encoder, depth, n_undefined, status)
+    return ScoresInfo(file.edges, file.benchmark, file.encoder, depth, n_undefined, status)

@@ -4,13 +4,13 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, get_args
 from urllib.parse import quote, unquote
 
 from croma_sql.errors import WarehouseError
 from croma_sql.warehouse.publish import MARKER, publishing
 
 FORMAT = 1
-SCORES = "scores/typed_neighbours"
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 LONGEST_FILE_NAME = 240  # bytes; file systems allow 255, and a suffix comes on top
 
@@ -24,10 +24,15 @@ class EmbeddingsFile:
     path: Path
 
 
+Edges = Literal["typed_neighbours", "neighbours"]
+EDGES: tuple[Edges, ...] = get_args(Edges)
+
+
 @dataclass(frozen=True, slots=True)
 class ScoresFile:
-    """Typed neighbours of one benchmark under one encoder."""
+    """Edges of one benchmark under one encoder."""
 
+    edges: Edges
     benchmark: str
     encoder: str
     path: Path
@@ -109,13 +114,13 @@ def benchmark_path(root: Path, benchmark: str) -> Path:
     return _place(root, "benchmarks", f"{_segment(benchmark, 'benchmark')}.sql")
 
 
-def typed_neighbours_path(root: Path, benchmark: str, encoder: str) -> Path:
-    """File of the typed neighbours of a benchmark under an encoder."""
+def scores_path(root: Path, edges: Edges, benchmark: str, encoder: str) -> Path:
+    """File of the edges of a benchmark under an encoder."""
     folders = (
         f"benchmark={_segment(benchmark, 'benchmark')}",
         f"encoder={_segment(encoder, 'encoder')}",
     )
-    return _place(root, SCORES, *folders, "typed_neighbours.parquet")
+    return _place(root, "scores", edges, *folders, f"{edges}.parquet")
 
 
 def samples_files(root: Path) -> dict[str, Path]:
@@ -136,11 +141,12 @@ def benchmarks_files(root: Path) -> dict[str, Path]:
     return {unquote(path.stem): path for path in _inside(root, "benchmarks/*.sql")}
 
 
-def typed_neighbours_files(root: Path) -> list[ScoresFile]:
-    """Typed-neighbour files, by benchmark and encoder."""
+def scores_files(root: Path) -> list[ScoresFile]:
+    """Files of edges, by what they hold, benchmark and encoder."""
     return [
-        ScoresFile(_value(path.parent.parent), _value(path.parent), path)
-        for path in _inside(root, f"{SCORES}/benchmark=*/encoder=*/typed_neighbours.parquet")
+        ScoresFile(edges, _value(path.parent.parent), _value(path.parent), path)
+        for edges in EDGES
+        for path in _inside(root, f"scores/{edges}/benchmark=*/encoder=*/{edges}.parquet")
     ]
 
 
@@ -150,7 +156,7 @@ def strays(root: Path) -> list[Path]:
         *samples_files(root).values(),
         *benchmarks_files(root).values(),
         *(file.path for file in embeddings_files(root)),
-        *(file.path for file in typed_neighbours_files(root)),
+        *(file.path for file in scores_files(root)),
     }
     return [
         path

@@ -31,13 +31,13 @@ class Work:
     fingerprint: str
 
     def is_up_to_date(self, path: Path) -> bool:
-        """Tell whether a scores file was made from the same vectors, rows, depth and version."""
+        """Tell whether a scores file was made from the same vectors, rows and version."""
         about = read_metadata(path)
-        whole = isinstance(about.get("n_undefined"), int)
+        whole = isinstance(about.get("depth"), int)
         return whole and about.get("fingerprint") == self.fingerprint
 
 
-def plan(root: Path, benchmark: Benchmark, encoder: str, depth: int) -> Work:
+def plan(root: Path, benchmark: Benchmark, encoder: str) -> Work:
     """Find the rows that take part, the files that hold their vectors, and the fingerprint."""
     needed = benchmark.rows.column("sample_id").unique()
     files, found, dropped = [], [], []
@@ -61,7 +61,7 @@ def plan(root: Path, benchmark: Benchmark, encoder: str, depth: int) -> Work:
         )
     takes_part = pc.is_in(benchmark.rows.column("sample_id"), with_vector)
     rows = benchmark.rows.filter(takes_part).combine_chunks()
-    digest = hashlib.sha256(f"{__version__} {layout.FORMAT} {depth}\n".encode())
+    digest = hashlib.sha256(f"{__version__} {layout.FORMAT}\n".encode())
     for file in files:
         stat = file.path.stat()
         digest.update(_digest(file.path, stat.st_ino, stat.st_size, stat.st_mtime_ns))
@@ -90,6 +90,5 @@ def _any_in(values: pa.ChunkedArray, others: pa.Array) -> bool:
 
 
 def planned(root: Path, file: layout.ScoresFile) -> Work:
-    """Plan again what a scores file holds, at the depth it has."""
-    depth = read_metadata(file.path).get("depth", 0)
-    return plan(root, read_benchmark(root, file.benchmark), file.encoder, depth)
+    """Plan again what a scores file holds."""
+    return plan(root, read_benchmark(root, file.benchmark), file.encoder)

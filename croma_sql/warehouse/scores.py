@@ -1,31 +1,33 @@
 """The search over a benchmark and an encoder, kept as Parquet and done once.
 
-A file is up to date when its fingerprint is that of the vectors, the benchmark's rows, the depth
-and the version now. It is written whole or not at all: an interrupted run goes on where it stopped.
+A file is up to date when its fingerprint is that of the vectors, the benchmark's rows and the
+version now, and it is as deep as asked. It is written whole or not at all: an interrupted run goes
+on where it stopped.
 """
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from croma_sql.cohort import Names, build_scope, checked_m, checked_threads
-from croma_sql.edges import margins_of, typed_lists
+from croma_sql.cohort import checked_k, checked_m, checked_threads
+from croma_sql.edges import margins_of
 from croma_sql.errors import CromaSqlError, ScoringError, listed
-from croma_sql.udfs.scope import Edges, Wanted
-from croma_sql.udfs.search import search
-from croma_sql.vectors import Matrix
+from croma_sql.udfs.scope import Edges, Progress, Wanted
+from croma_sql.udfs.threads import available_cores
 from croma_sql.version import __version__
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks import read_benchmark
-from croma_sql.warehouse.embedding_files import read_shape, read_vectors
-from croma_sql.warehouse.parquet import read_metadata, write_table
+from croma_sql.warehouse.memory import checked_memory
+from croma_sql.warehouse.parquet import read_metadata
+from croma_sql.warehouse.parts import Part, search_parts
 from croma_sql.warehouse.plan import Work, plan
+from croma_sql.warehouse.publish import publishing
+from croma_sql.warehouse.score_tables import GroupWriter, nearest_table, typed_table
 
 PUBLISHED_M = 5  # of the view margins
 
@@ -50,11 +52,10 @@ class Scored:
 
 
 @dataclass(frozen=True, slots=True)
-class _Vectors:
-    """Vectors of one encoder: row i of ``matrix`` is that of ``ids[i]``; NaN where NULL."""
-
-    ids: pa.Array
-    matrix: Matrix
+class _How:
+    threads: int
+    memory: int | None
+    on_undefined: OnUndefined
 
 
 def score(
@@ -63,9 +64,12 @@ def score(
     benchmark: str | None = None,
     encoder: str | None = None,
     m: int = 20,
+    k: int | None = None,
+    first_ranks: bool = False,
     threads: int | None = None,
+    memory: int | str | None = None,
     on_undefined: OnUndefined = "error",
-    on_progress: Callable[[str, str, float], None] | None = None,
+    on_progress: Callable[[str, str, Progress], None] | None = None,
 ) -> list[Scored]:
     """Score benchmarks under encoders; what is up to date is skipped.
 
@@ -76,12 +80,21 @@ def score(
         Only this one; default all. An encoder without any vector of a benchmark is passed over.
     m : int, default 20, at least 5
         Depth of the search: neighbours kept per type. Every smaller m is a query afterwards.
+    k : int, optional
+        Also keep the k nearest neighbours of any type, for which every pair is measured: about
+        twice the work. Every smaller k is a query afterwards.
+    first_ranks : bool
+        Also keep where the first SO and OS stand among all eligible candidates.
     threads : int, optional
         Default: every core this process may use. The result does not depend on it.
+    memory : int or str, optional
+        Bytes, or a size such as ``'4GB'``, that scoring may take beside what the interpreter has.
+        Vectors that do not fit are set aside in the warehouse folder and read block by block.
+        Default: the float32 matrix and 300 MB. The result does not depend on it.
     on_undefined : {'error', 'null'}
         Whether a sample without a margin at m = 5 is an error, or NULL with a reason.
     on_progress : callable, optional
-        Gets benchmark, encoder and the share of their work done.
+        Gets benchmark, encoder and a `croma_sql.Progress` of their search.
 
     Returns
     -------
@@ -93,10 +106,15 @@ def score(
         What could not be scored and why, after everything else has been.
     """
     root = layout.open_warehouse(warehouse)
-    m, threads = checked_m(m), checked_threads(threads)
+    wanted = Wanted(checked_m(m), 0 if k is None else checked_k(k), first_ranks)
+    how = _How(
+        threads=checked_threads(threads) or available_cores(),
+        memory=checked_memory(memory),
+        on_undefined=on_undefined,
+    )
     if on_undefined not in ("error", "null"):
         raise ScoringError(f"on_undefined is {on_undefined!r}; it is 'error' or 'null'")
-    if m < PUBLISHED_M:
+    if wanted.m < PUBLISHED_M:
         raise ScoringError(
             f"m is {m}; scoring keeps at least {PUBLISHED_M} neighbours per type, which the view "
             "margins reads. Smaller m are margins_at(m)"
@@ -112,9 +130,7 @@ def score(
         for one in _chosen(encoder, encoders(root), "encoder", root):
             report = _reporter(on_progress, name, one)
             try:
-                outcomes.append(
-                    _score(root, plan(root, rows, one, m), m, threads, on_undefined, report)
-                )
+                outcomes.append(_score(root, plan(root, rows, one), wanted, how, report))
             except CromaSqlError as error:
                 failures.append(f"benchmark {name!r}, encoder {one!r}: {error}")
     if failures:
@@ -139,121 +155,81 @@ def _chosen(one: str | None, known: list[str], what: str, root: Path) -> list[st
 
 
 def _reporter(
-    on_progress: Callable[[str, str, float], None] | None, benchmark: str, encoder: str
-) -> Callable[[float], None]:
-    def report(share: float) -> None:
+    on_progress: Callable[[str, str, Progress], None] | None, benchmark: str, encoder: str
+) -> Callable[[Progress], None]:
+    def report(progress: Progress) -> None:
         if on_progress is not None:
-            on_progress(benchmark, encoder, share)
+            on_progress(benchmark, encoder, progress)
 
     return report
 
 
 def _score(
-    root: Path,
-    work: Work,
-    m: int,
-    threads: int | None,
-    on_undefined: OnUndefined,
-    report: Callable[[float], None],
+    root: Path, work: Work, wanted: Wanted, how: _How, report: Callable[[Progress], None]
 ) -> Scored:
     if not work.files:
         return Scored(work.benchmark, work.encoder, "no vectors")
-    path = layout.typed_neighbours_path(root, work.benchmark, work.encoder)
     n, left_out = len(work.rows), work.left_out
-    if path.exists() and work.is_up_to_date(path):
-        n_undefined = read_metadata(path)["n_undefined"]
-        if not n_undefined or on_undefined == "null":
-            return Scored(work.benchmark, work.encoder, "up to date", n, n_undefined, left_out)
-    report(0.0)
-    vectors = _load(work)
-    tables, undefined = [], []
-    scopes = _scopes(work.rows)
-    for done, rows in enumerate(scopes):
-        part = partial(_report_part, report, done, len(scopes))
-        edges = _search(rows, vectors, m, threads, part)
-        tables.append(_table(rows, edges, m))
-        undefined.append(_undefined(rows, edges))
-    reasons = pa.concat_tables(undefined)
-    if len(reasons) and on_undefined == "error":
-        raise ScoringError(_undefined_message(reasons, n))
-    about = {
-        "format": layout.FORMAT,
-        "version": __version__,
-        "fingerprint": work.fingerprint,
-        "depth": m,
-        "n_undefined": len(reasons),
-    }
-    write_table(path, pa.concat_tables(tables).combine_chunks(), about)
+    kept, n_undefined = _kept(root, work)
+    wanted = Wanted(
+        max(wanted.m, kept.m), max(wanted.k, kept.k), wanted.first_ranks or kept.first_ranks
+    )
+    if kept == wanted and (not n_undefined or how.on_undefined == "null"):
+        return Scored(work.benchmark, work.encoder, "up to date", n, n_undefined, left_out)
+    undefined = []
+    with ExitStack() as files:
+        writers = {}
+        for edges in layout.EDGES:
+            if edges == "typed_neighbours" or wanted.k:
+                path = layout.scores_path(root, edges, work.benchmark, work.encoder)
+                file = files.enter_context(publishing(path))
+                writers[edges] = files.enter_context(GroupWriter(file, edges))
+        for part in search_parts(work, wanted, how.threads, how.memory, root, report):
+            undefined.append(_undefined(part))
+            writers["typed_neighbours"].write(typed_table(part, wanted))
+            if wanted.k:
+                writers["neighbours"].write(nearest_table(part, wanted))
+        reasons = pa.concat_tables(undefined)
+        if len(reasons) and how.on_undefined == "error":
+            raise ScoringError(_undefined_message(reasons, n))
+        made = {
+            "format": layout.FORMAT,
+            "version": __version__,
+            "fingerprint": work.fingerprint,
+            "n_undefined": len(reasons),
+            "first_ranks": wanted.first_ranks,
+        }
+        writers["typed_neighbours"].finish(made | {"depth": wanted.m})
+        if wanted.k:
+            writers["neighbours"].finish(made | {"depth": wanted.k})
     return Scored(work.benchmark, work.encoder, "scored", n, len(reasons), left_out)
 
 
-def _report_part(report: Callable[[float], None], done: int, parts: int, share: float) -> None:
-    report((done + share) / parts)
-
-
-def _load(work: Work) -> _Vectors:
-    """Read the vectors of the rows that take part, once each, into one matrix."""
-    shapes = [read_shape(path) for path in work.files]
-    if len({shape.d for shape in shapes}) > 1:
-        found = ", ".join(
-            f"{shape.d} in {path}" for shape, path in zip(shapes, work.files, strict=True)
+def _kept(root: Path, work: Work) -> tuple[Wanted, int]:
+    """Tell what is up to date already, and how many margins are undefined in it."""
+    about = {}
+    for edges in layout.EDGES:
+        path = layout.scores_path(root, edges, work.benchmark, work.encoder)
+        about[edges] = (
+            read_metadata(path) if path.exists() and work.is_up_to_date(path) else {"depth": 0}
         )
-        raise ScoringError(f"vectors differ in dimension: {found}. One encoder has one dimension")
-    ids = work.rows.column("sample_id").unique()
-    dtype = np.result_type(*(np.dtype(shape.dtype) for shape in shapes))
-    matrix = np.empty((len(ids), shapes[0].d), dtype)
-    for path in work.files:
-        for some_ids, batch in read_vectors(path):
-            place = pc.index_in(some_ids, ids)
-            wanted = np.asarray(pc.is_valid(place))
-            matrix[place.drop_null().to_numpy()] = batch[wanted]
-    return _Vectors(ids, matrix)
+    typed = about["typed_neighbours"]
+    kept = Wanted(typed["depth"], about["neighbours"]["depth"], bool(typed.get("first_ranks")))
+    return kept, typed.get("n_undefined", 0)
 
 
-def _scopes(rows: pa.Table) -> list[pa.Table]:
-    """Rows of each subset, in order; rows are sorted by subset."""
-    subset = rows.column("subset").combine_chunks()
-    bounds = np.flatnonzero(np.asarray(pc.fill_null(pc.not_equal(subset[1:], subset[:-1]), False)))
-    starts = [0, *(bounds + 1)]
-    return [
-        rows.slice(start, stop - start)
-        for start, stop in zip(starts, [*starts[1:], len(rows)], strict=True)
-    ]
-
-
-def _search(
-    rows: pa.Table,
-    vectors: _Vectors,
-    m: int,
-    threads: int | None,
-    report: Callable[[float], None],
-) -> Edges:
-    place = pc.index_in(rows.column("sample_id"), vectors.ids).to_numpy()
-    all_in_order = len(place) == len(vectors.ids) and bool((np.diff(place) == 1).all())
-    subset = rows.column("subset")[0].as_py()
-    scope = build_scope(
-        vectors.matrix if all_in_order else vectors.matrix[place],  # one scope needs no copy
-        *(rows.column(name) for name in ("label", "confounder", "group_id", "sample_id")),
-        names=Names(where="" if subset is None else f"subset {subset!r}"),
-        on_bad_vectors="null",  # only those stored as NULL are left; others stopped `read_vectors`
-    )
-    return search(scope, Wanted(m), threads=threads, on_progress=lambda done: report(done.share))
-
-
-def _table(rows: pa.Table, edges: Edges, depth: int) -> pa.Table:
-    lists = typed_lists([edges], rows.column("sample_id").combine_chunks())
-    columns = {name: rows.column(name) for name in rows.column_names}
-    columns["usable"] = pa.array(edges.usable)
-    columns["depth"] = pa.array(np.full(len(rows), depth, np.int32))
-    columns |= dict(zip(lists.type.names, lists.flatten(), strict=True))
-    return pa.table(columns)
-
-
-def _undefined(rows: pa.Table, edges: Edges) -> pa.Table:
+def _undefined(part: Part) -> pa.Table:
     """Find the samples without a margin at the published m, and why."""
-    reason = pa.array(margins_of(edges, PUBLISHED_M).undefined_reason, pa.string())
-    table = pa.table({"sample_id": rows.column("sample_id"), "reason": reason})
+    reasons = [reason for edges in part.found for reason in _reasons(edges)]
+    table = pa.table(
+        {"sample_id": part.rows.column("sample_id"), "reason": pa.array(reasons, pa.string())}
+    )
     return table.filter(pc.is_valid(table.column("reason")))
+
+
+def _reasons(edges: Edges) -> list[str | None]:
+    reasons: list[str | None] = margins_of(edges, PUBLISHED_M).undefined_reason.tolist()
+    return reasons
 
 
 def _undefined_message(undefined: pa.Table, n: int) -> str:

@@ -15,5 +15,7 @@ SELECT
     NULL::VARCHAR[] AS so_id,
     NULL::DOUBLE[] AS so_distance,
     NULL::VARCHAR[] AS os_id,
-    NULL::DOUBLE[] AS os_distance
+    NULL::DOUBLE[] AS os_distance,
+    NULL::BIGINT AS first_so_rank,
+    NULL::BIGINT AS first_os_rank
 WHERE false;
