@@ -24,7 +24,7 @@ def from_warehouse(cohort, tmp_path):
     croma_sql.import_embeddings(root, tiles, encoder="e", dataset="d", samples=tiles)
     select = "SELECT sample_id, label, confounder, group_id FROM samples"
     croma_sql.add_benchmark(root, "b", select)
-    croma_sql.score(root, on_undefined="null")
+    croma_sql.score(root, k=30, on_undefined="null")
     return croma_sql.connect(root)
 
 
@@ -73,6 +73,42 @@ def test_neighbours_are_the_same_bytes(name, con, tmp_path):
         same_order = edges.sort("sample_id", maintain_order=True)
         assert same_order[f"{kind}_id"].to_list() == of_type["neighbour_id"].to_list()
         assert same_order[f"{kind}_distance"].equals(of_type["distance"])
+
+
+@pytest.mark.parametrize("name", ["two by two", "duplicates", "unbalanced cells"])
+def test_nearest_neighbours_are_the_same_bytes(name, con, tmp_path):
+    cohort = AWKWARD[name](8)
+    expected = in_order(croma_sql.neighbours(**cohort.arguments(), k=30), EDGES)
+    con.register("tiles", cohort.frame())
+    sql = in_order(con.sql("FROM croma_nearest('tiles', k := 30)").pl(), EDGES)
+    assert_frame_equal(sql, expected, check_exact=True)
+    warehouse = from_warehouse(cohort, tmp_path).sql("FROM neighbours").pl()
+    assert_frame_equal(in_order(warehouse, EDGES), expected, check_exact=True)
+    expression = pl.col("embedding").croma.neighbours(
+        "label", "confounder", "group_id", k=30, sample_id="sample_id"
+    )
+    edges = cohort.frame().select("sample_id", expression).unnest("embedding")
+    edges = edges.filter(pl.col("id").list.len() > 0).explode("id", "type", "distance")
+    in_rank = expected.sort("sample_id", "rank")
+    by_sample = edges.sort("sample_id", maintain_order=True)
+    assert by_sample["id"].to_list() == in_rank["neighbour_id"].to_list()
+    assert by_sample["type"].to_list() == in_rank["type"].to_list()
+    assert by_sample["distance"].equals(in_rank["distance"])
+
+
+def test_types_of_nearest_neighbours_are_those_of_their_labels_and_confounders(con):
+    con.register("tiles", AWKWARD["many labels"](3).frame())
+    wrong = con.sql("""
+        FROM croma_nearest('tiles', k := 20) AS edge
+        JOIN tiles AS anchor ON anchor.sample_id = edge.sample_id
+        JOIN tiles AS other ON other.sample_id = edge.neighbour_id
+        SELECT count(*), count(*) FILTER (
+            type <> CASE WHEN anchor.label = other.label THEN 'S' ELSE 'O' END
+                || CASE WHEN anchor.confounder = other.confounder THEN 'S' ELSE 'O' END
+            OR anchor.group_id = other.group_id
+        )
+    """)
+    assert wrong.fetchall() == [(600 * 20, 0)]
 
 
 def test_every_m_of_the_warehouse_is_that_of_a_search_at_m(tmp_path):

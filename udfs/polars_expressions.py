@@ -4,11 +4,12 @@ from collections.abc import Callable
 from typing import Literal
 
 import polars as pl
+import pyarrow as pa
 
-from croma_sql.cohort import Names, as_column, build_scope, checked_m
-from croma_sql.edges import margins_of, typed_lists
+from croma_sql.cohort import Names, as_column, build_scope, checked_k, checked_m
+from croma_sql.edges import margins_of, nearest_lists, typed_lists
 from croma_sql.errors import CohortError
-from croma_sql.udfs.scope import Edges, Wanted
+from croma_sql.udfs.scope import Edges, Scope, Wanted
 from croma_sql.udfs.search import search
 
 IntoExpr = pl.Expr | str
@@ -67,12 +68,12 @@ class CromaExpressions:
         """
         m = checked_m(m)
 
-        def margin_of(edges: Edges, _: pl.Series | None) -> pl.Series:
+        def margin_of(edges: Edges, *_: object) -> pl.Series:
             return pl.Series(margins_of(edges, m).margin, nan_to_null=True)
 
         return self._searched(
             _columns(label, confounder, group, sample_id),
-            m,
+            Wanted(m),
             on_bad_vectors,
             margin_of,
             pl.Float64(),
@@ -104,16 +105,48 @@ class CromaExpressions:
             for what, inner in (("id", id_type), ("distance", pl.Float64()))
         }
 
-        def lists_of(edges: Edges, ids: pl.Series | None) -> pl.Series:
-            named = range(len(edges.usable)) if ids is None else ids.cast(pl.String)
-            return pl.Series(typed_lists([edges], as_column(named, "sample_id")))
+        def lists_of(edges: Edges, _: Scope, ids: pl.Series | None) -> pl.Series:
+            return pl.Series(typed_lists([edges], _ids(edges, ids)))
 
         return self._searched(
             _columns(label, confounder, group, sample_id),
-            m,
+            Wanted(m),
             on_bad_vectors,
             lists_of,
             pl.Struct(lists),
+        )
+
+    def neighbours(
+        self,
+        label: IntoExpr,
+        confounder: IntoExpr,
+        group: IntoExpr,
+        *,
+        k: int = 101,
+        sample_id: IntoExpr | None = None,
+        on_bad_vectors: KeepRows = "error",
+    ) -> pl.Expr:
+        """Find the ``k`` nearest neighbours of any type of every row; parameters as in `margin`.
+
+        Returns
+        -------
+        polars.Expr
+            Struct of the lists ``id``, ``type`` (``'SS'``, ``'SO'``, ``'OS'``, ``'OO'``) and
+            ``distance``, nearest first. Ids as in `typed_neighbours`.
+        """
+        k = checked_k(k)
+        id_type = pl.Int64() if sample_id is None else pl.String()
+        lists = {"id": id_type, "type": pl.String(), "distance": pl.Float64()}
+
+        def lists_of(edges: Edges, scope: Scope, ids: pl.Series | None) -> pl.Series:
+            return pl.Series(nearest_lists([edges], [scope], _ids(edges, ids)))
+
+        return self._searched(
+            _columns(label, confounder, group, sample_id),
+            Wanted(1, k=k),
+            on_bad_vectors,
+            lists_of,
+            pl.Struct({name: pl.List(inner) for name, inner in lists.items()}),
         )
 
     def f0(self) -> pl.Expr:
@@ -150,9 +183,9 @@ class CromaExpressions:
     def _searched(
         self,
         columns: dict[str, pl.Expr],
-        m: int,
+        wanted: Wanted,
         on_bad_vectors: KeepRows,
-        result: Callable[[Edges, pl.Series | None], pl.Series],
+        result: Callable[[Edges, Scope, pl.Series | None], pl.Series],
         return_dtype: pl.DataType,
     ) -> pl.Expr:
         if on_bad_vectors not in ("error", "null"):
@@ -174,7 +207,7 @@ class CromaExpressions:
                 names=names,
                 on_bad_vectors=on_bad_vectors,
             )
-            return result(search(scope, Wanted(m)), ids)
+            return result(search(scope, wanted), scope, ids)
 
         fields = [expr.alias(name) for name, expr in columns.items()]
         return (
@@ -186,6 +219,12 @@ class CromaExpressions:
 
 def _name(expr: pl.Expr) -> str | None:
     return expr.meta.output_name(raise_if_undetermined=False)
+
+
+def _ids(edges: Edges, ids: pl.Series | None) -> pa.Array:
+    """Ids as text, or row numbers."""
+    named = range(len(edges.usable)) if ids is None else ids.cast(pl.String)
+    return as_column(named, "sample_id")
 
 
 def _columns(

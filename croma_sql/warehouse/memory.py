@@ -1,7 +1,7 @@
 """How a search is cut so that it stays within the memory it is given."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from croma_sql.errors import ScoringError
 from croma_sql.udfs.scope import Wanted
@@ -81,6 +81,7 @@ def cut(memory: int | None, size: Size, wanted: Wanted, threads: int) -> Cut:
     ScoringError
         A limit in which not even one group of rows could be searched.
     """
+    wanted = replace(wanted, m=min(wanted.m, size.rows), k=min(wanted.k, size.rows))
     fixed = size.rows * PER_ROW + OF_READING + _bytes_of_group(wanted)
     if memory is None:
         left = 4 * size.vectors * size.d + BESIDES - fixed - size.stored

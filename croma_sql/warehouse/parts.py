@@ -9,14 +9,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from croma_sql.cohort import Columns, Names, build_scopes
-from croma_sql.udfs.scope import Edges, Neighbours, Progress, Scope, Wanted
+from croma_sql.udfs.scope import Edges, Int, Neighbours, Progress, Scope, Vectors, Wanted
 from croma_sql.udfs.search import search, search_all
 from croma_sql.warehouse.memory import GROUP_ROWS, Cut, cut
 from croma_sql.warehouse.plan import Work
-from croma_sql.warehouse.vectors import load, shape_of, size_of
+from croma_sql.warehouse.vectors import loaded, shape_of, size_of
 
 ROWS_TOGETHER = 4 * GROUP_ROWS  # of small scopes, searched side by side
 
@@ -48,35 +47,37 @@ def search_parts(
     """
     shape = shape_of(work.files)
     how = cut(memory, size_of(work, shape), wanted, threads)
-    vectors, row = load(work, shape, None if how.in_memory else aside)
     bounds = _bounds(work.rows.column("subset").combine_chunks())
-    subsets = work.rows.column("subset").take(bounds[:-1]).to_pylist()
-    names = ("label", "confounder", "group_id", "sample_id")
-    scopes = build_scopes(
-        vectors,
-        row,
-        Columns(*(work.rows.column(name).combine_chunks() for name in names)),
-        bounds,
-        [Names(where="" if subset is None else f"subset {subset!r}") for subset in subsets],
-        on_bad_vectors="null",  # only those stored as NULL are left; others stopped the reading
+    with loaded(work, shape, None if how.in_memory else aside) as (vectors, row):
+        scopes = _scopes(work.rows, bounds, vectors, row)
+        overall = _Overall(report, sum(len(scope.row) ** 2 for scope in scopes))
+        for first, last in _batches(bounds, min(ROWS_TOGETHER, how.anchors)):
+            rows = work.rows.slice(bounds[first], bounds[last] - bounds[first])
+            if last - first > 1:
+                yield _together(rows, scopes[first:last], wanted, threads, how, overall)
+            else:
+                yield from _by_itself(rows, scopes[first], wanted, threads, how, overall)
+
+
+def _scopes(rows: pa.Table, bounds: Int, vectors: Vectors, row: Int) -> list[Scope]:
+    subsets = rows.column("subset").take(bounds[:-1]).to_pylist()
+    columns = (
+        rows.column(name).combine_chunks()
+        for name in ("label", "confounder", "group_id", "sample_id")
     )
-    overall = _Overall(report, sum(len(scope.row) ** 2 for scope in scopes))
-    for first, last in _batches(bounds, min(ROWS_TOGETHER, how.anchors)):
-        rows = work.rows.slice(bounds[first], bounds[last] - bounds[first])
-        if last - first > 1:
-            yield _together(rows, scopes[first:last], wanted, threads, how, overall)
-        else:
-            yield from _by_itself(rows, scopes[first], wanted, threads, how, overall)
+    names = [Names(where="" if subset is None else f"subset {subset!r}") for subset in subsets]
+    # Only vectors stored as NULL are bad here; others stopped the reading.
+    return build_scopes(vectors, row, Columns(*columns), bounds, names, on_bad_vectors="null")
 
 
-def _bounds(subset: pa.Array) -> NDArray[np.int64]:
+def _bounds(subset: pa.Array) -> Int:
     """First row of each subset, and the end; rows are sorted by subset, or all have none."""
     changes = pc.fill_null(pc.not_equal(subset[1:], subset[:-1]), False)
     starts = 1 + np.flatnonzero(np.asarray(changes))
     return np.concatenate([[0], starts, [len(subset)]]).astype(np.int64)
 
 
-def _batches(bounds: NDArray[np.int64], rows: int) -> Iterator[tuple[int, int]]:
+def _batches(bounds: Int, rows: int) -> Iterator[tuple[int, int]]:
     """Scopes that are searched side by side: as many as have ``rows`` rows, and one at least."""
     first = 0
     for scope, (_, stop) in enumerate(pairwise(bounds)):

@@ -33,7 +33,7 @@ class Work:
     def is_up_to_date(self, path: Path) -> bool:
         """Tell whether a scores file was made from the same vectors, rows and version."""
         about = read_metadata(path)
-        whole = isinstance(about.get("depth"), int)
+        whole = all(isinstance(about.get(name), int) for name in ("depth", "n_undefined"))
         return whole and about.get("fingerprint") == self.fingerprint
 
 

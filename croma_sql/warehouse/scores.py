@@ -170,12 +170,55 @@ def _score(
     if not work.files:
         return Scored(work.benchmark, work.encoder, "no vectors")
     n, left_out = len(work.rows), work.left_out
-    kept, n_undefined = _kept(root, work)
-    wanted = Wanted(
-        max(wanted.m, kept.m), max(wanted.k, kept.k), wanted.first_ranks or kept.first_ranks
+    kept = _kept(root, work)
+    deepest = Wanted(
+        max(wanted.m, kept.wanted.m),
+        max(wanted.k, kept.wanted.k),
+        wanted.first_ranks or kept.wanted.first_ranks,
     )
-    if kept == wanted and (not n_undefined or how.on_undefined == "null"):
-        return Scored(work.benchmark, work.encoder, "up to date", n, n_undefined, left_out)
+    may_stay = how.on_undefined == "null" or not kept.n_undefined
+    if kept.up_to_date and kept.wanted == deepest and may_stay:
+        return Scored(work.benchmark, work.encoder, "up to date", n, kept.n_undefined, left_out)
+    n_undefined = _write_scores(root, work, deepest, how, report)
+    return Scored(work.benchmark, work.encoder, "scored", n, n_undefined, left_out)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What is there already.
+
+    wanted : what it was made for, up to date or not: nothing that was kept gets lost
+    up_to_date : all of it
+    n_undefined : margins that are NULL in it
+    """
+
+    wanted: Wanted
+    up_to_date: bool
+    n_undefined: int
+
+
+def _kept(root: Path, work: Work) -> _Kept:
+    depth = dict.fromkeys(layout.EDGES, 0)
+    up_to_date, n_undefined, first_ranks = True, 0, False
+    for edges in layout.EDGES:
+        path = layout.scores_path(root, edges, work.benchmark, work.encoder)
+        if not path.exists():
+            continue
+        up_to_date = up_to_date and work.is_up_to_date(path)
+        about = read_metadata(path)
+        if work.is_up_to_date(path):
+            depth[edges], n_undefined = about["depth"], about["n_undefined"]
+        elif isinstance(about.get("depth"), int):
+            depth[edges] = max(0, min(about["depth"], len(work.rows)))
+        first_ranks = first_ranks or about.get("first_ranks") is True
+    kept = Wanted(depth["typed_neighbours"], depth["neighbours"], first_ranks)
+    return _Kept(kept, up_to_date, n_undefined)
+
+
+def _write_scores(
+    root: Path, work: Work, wanted: Wanted, how: _How, report: Callable[[Progress], None]
+) -> int:
+    """Search and publish; returns how many margins are undefined."""
     undefined = []
     with ExitStack() as files:
         writers = {}
@@ -191,7 +234,7 @@ def _score(
                 writers["neighbours"].write(nearest_table(part, wanted))
         reasons = pa.concat_tables(undefined)
         if len(reasons) and how.on_undefined == "error":
-            raise ScoringError(_undefined_message(reasons, n))
+            raise ScoringError(_undefined_message(reasons, len(work.rows)))
         made = {
             "format": layout.FORMAT,
             "version": __version__,
@@ -202,20 +245,7 @@ def _score(
         writers["typed_neighbours"].finish(made | {"depth": wanted.m})
         if wanted.k:
             writers["neighbours"].finish(made | {"depth": wanted.k})
-    return Scored(work.benchmark, work.encoder, "scored", n, len(reasons), left_out)
-
-
-def _kept(root: Path, work: Work) -> tuple[Wanted, int]:
-    """Tell what is up to date already, and how many margins are undefined in it."""
-    about = {}
-    for edges in layout.EDGES:
-        path = layout.scores_path(root, edges, work.benchmark, work.encoder)
-        about[edges] = (
-            read_metadata(path) if path.exists() and work.is_up_to_date(path) else {"depth": 0}
-        )
-    typed = about["typed_neighbours"]
-    kept = Wanted(typed["depth"], about["neighbours"]["depth"], bool(typed.get("first_ranks")))
-    return kept, typed.get("n_undefined", 0)
+    return len(reasons)
 
 
 def _undefined(part: Part) -> pa.Table:

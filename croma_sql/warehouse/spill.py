@@ -4,7 +4,7 @@ import os
 import tempfile
 from itertools import pairwise
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,14 @@ class Spilled:
         self.square: Float = np.zeros(n)
         self._dtype = np.dtype(np.uint16) if dtype == np.float16 else dtype
         self._folder = folder
-        self._file: BinaryIO = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - as long as self
+        self._file: BinaryIO = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed by __exit__
         self._row_bytes = d * self._dtype.itemsize
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
 
     def write(self, rows: Int, stored: Stored, square: Float) -> None:
         """Put vectors into their rows."""

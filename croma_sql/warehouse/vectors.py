@@ -1,5 +1,7 @@
 """Vectors of the rows that take part: into memory, or set aside on disk."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,15 +48,16 @@ def size_of(work: Work, shape: Shape) -> Size:
     return Size(len(work.rows), vectors, shape.d, shape.dtype.itemsize)
 
 
-def load(work: Work, shape: Shape, aside: Path | None) -> tuple[Vectors, Int]:
-    """Read every vector once.
+@contextmanager
+def loaded(work: Work, shape: Shape, aside: Path | None) -> Iterator[tuple[Vectors, Int]]:
+    """Read every vector once, and hold them as long as the block lasts.
 
     Parameters
     ----------
     aside : folder for vectors that are to stay on disk; None to hold them in memory
 
-    Returns
-    -------
+    Yields
+    ------
     the vectors, NaN where NULL; and which of them is that of each row of ``work``
     """
     ids = work.rows.column("sample_id").unique()
@@ -66,14 +69,15 @@ def load(work: Work, shape: Shape, aside: Path | None) -> tuple[Vectors, Int]:
             for some_ids, batch in read_vectors(path):
                 there, wanted = _wanted(some_ids, ids, place)
                 matrix[there] = batch[wanted]
-        return in_memory(matrix), row
-    spilled = Spilled(aside, len(ids), shape.d, shape.dtype)
-    for path in work.files:
-        for some_ids, batch in read_vectors(path):
-            there, wanted = _wanted(some_ids, ids, place)
-            measured = in_memory(batch[wanted].astype(shape.dtype, copy=False))
-            spilled.write(there, measured.stored, measured.square)
-    return spilled, row
+        yield in_memory(matrix), row
+        return
+    with Spilled(aside, len(ids), shape.d, shape.dtype) as spilled:
+        for path in work.files:
+            for some_ids, batch in read_vectors(path):
+                there, wanted = _wanted(some_ids, ids, place)
+                measured = in_memory(batch[wanted].astype(shape.dtype, copy=False))
+                spilled.write(there, measured.stored, measured.square)
+        yield spilled, row
 
 
 def _wanted(some_ids: pa.Array, ids: pa.Array, place: Int) -> tuple[Int, NDArray[np.bool_]]:
