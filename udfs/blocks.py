@@ -58,8 +58,10 @@ def fitting_block(d: int, room: int) -> int:
 def multiply(work: Search, offer: Callable[[Tile], None], todo: Iterable[Tile]) -> None:
     """Spread tiles over the threads, and report what is done."""
     shuffled = list(todo)
-    # Neighbouring tiles share rows and would wait for each other's lists: a fixed shuffle.
+    # Neighbouring tiles share rows and would wait for each other's lists: a fixed shuffle. The
+    # smallest come last, so that no thread is left with a large one at the end.
     np.random.default_rng(0).shuffle(shuffled)
+    shuffled.sort(key=lambda tile: -tile.pairs)
     work.for_each(offer, shuffled, lambda tile: work.on_work(tile.pairs, 0))
 
 

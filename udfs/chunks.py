@@ -11,24 +11,26 @@ _BITS = ONE << np.arange(CHUNK, dtype=np.uint64)
 
 @kernel()
 def nearer(line, half, half_of_col, limit, limit_of_col):
-    """Bits of the products whose distance is below the limit of the row or of their column."""
+    """Bits of the products whose distance is below the limit of the row, and of their column."""
     if line.shape[0] == CHUNK:
         return _nearer_of_all(line, half, half_of_col, limit, limit_of_col)
-    hits = np.uint64(0)
+    of_row, of_col = np.uint64(0), np.uint64(0)
     for b in range(line.shape[0]):
         measured = half + half_of_col[b] - line[b]
-        hits |= _BITS[b] if (measured < limit) | (measured < limit_of_col[b]) else np.uint64(0)
-    return hits
+        of_row |= _BITS[b] if measured < limit else np.uint64(0)
+        of_col |= _BITS[b] if measured < limit_of_col[b] else np.uint64(0)
+    return of_row, of_col
 
 
 @kernel()
 def _nearer_of_all(line, half, half_of_col, limit, limit_of_col):
     """Look at a full chunk: a length known when this is compiled takes a quarter of the time."""
-    hits = np.uint64(0)
+    of_row, of_col = np.uint64(0), np.uint64(0)
     for b in range(CHUNK):
         measured = half + half_of_col[b] - line[b]
-        hits |= _BITS[b] if (measured < limit) | (measured < limit_of_col[b]) else np.uint64(0)
-    return hits
+        of_row |= _BITS[b] if measured < limit else np.uint64(0)
+        of_col |= _BITS[b] if measured < limit_of_col[b] else np.uint64(0)
+    return of_row, of_col
 
 
 @kernel()

@@ -45,31 +45,36 @@ def _position(key):
 
 
 @kernel()
-def _smallest_first(keys, w):
-    """Reorder so that the ``w`` smallest keys come first and the last of these is the largest."""
-    low, high, target = 0, keys.shape[0] - 1, w - 1
-    while low < high:
-        pivot = keys[(low + high) // 2]
-        left, right = low, high
-        while left <= right:
-            while keys[left] < pivot:
-                left += 1
-            while keys[right] > pivot:
-                right -= 1
-            if left <= right:
-                keys[left], keys[right] = keys[right], keys[left]
-                left += 1
-                right -= 1
-        if target <= right:
-            high = right
-        elif target >= left:
-            low = left
-        else:
+def _smallest_first(keys, w, larger):
+    """Reorder distinct keys so that the ``w`` smallest come first, the largest of them last.
+
+    Quickselect; keys are divided without branches, for which side they go to cannot be foretold.
+    ``larger`` is room for as many keys.
+    """
+    low, high = 0, keys.shape[0]
+    while high - low > 1:
+        a, b, c = keys[low], keys[(low + high) // 2], keys[high - 1]
+        pivot = max(min(a, b), min(max(a, b), c))
+        smaller, others = low, 0
+        for at in range(low, high):
+            one = keys[at]
+            keys[smaller] = one
+            larger[others] = one
+            smaller += one < pivot
+            others += one > pivot
+        keys[smaller] = pivot
+        for at in range(others):
+            keys[smaller + 1 + at] = larger[at]
+        if smaller == w - 1:
             return
+        if smaller < w - 1:
+            low = smaller + 1
+        else:
+            high = smaller
 
 
-@kernel()
-def _add(key, count, limit, row, p, measured, q):
+@kernel(inline="always")
+def _add(key, count, limit, row, p, measured, q, room):
     """Add candidate ``q`` of ``p``; a full list is cut to its nearest half, and the limit with it.
 
     Cutting now and then costs a few operations per candidate, however many are kept; an ordered
@@ -79,7 +84,7 @@ def _add(key, count, limit, row, p, measured, q):
     count[row] += 1
     if count[row] == key.shape[1]:
         w = key.shape[1] // 2
-        _smallest_first(key[row], w)
+        _smallest_first(key[row], w, room)
         count[row] = w
         limit[p] = _measured(key[row, w - 1])
 
@@ -94,6 +99,7 @@ def keep_nearest(product, rows, cols, half, group, slot, key, count, limit):
     `CHUNK` products at once are held against the limits, and only hits are looked at.
     """
     limit_of_col, half_of_col, group_of_col = of_columns(cols, limit, half, group)
+    room = np.empty(key.shape[1], np.uint64)
     on_diagonal = rows[0] == cols[0]
     for a in range(rows.shape[0]):
         i = rows[a]
@@ -101,21 +107,23 @@ def keep_nearest(product, rows, cols, half, group, slot, key, count, limit):
         first = a + 1 if on_diagonal else 0
         for start in range(first - first % CHUNK, cols.shape[0], CHUNK):
             stop = min(start + CHUNK, cols.shape[0])
-            hits = nearer(
+            of_row, of_col = nearer(
                 line[start:stop], half[i], half_of_col[start:stop], limit[i],
                 limit_of_col[start:stop],
             )  # fmt: skip
-            while hits:
-                b = start + lowest_bit(hits)
-                hits &= hits - ONE
-                if b < first or group_of_col[b] == group[i]:
-                    continue
+            while of_row:
+                b = start + lowest_bit(of_row)
+                of_row &= of_row - ONE
                 measured = half[i] + half_of_col[b] - line[b]
-                if measured < limit[i]:
-                    _add(key, count, limit, slot[i], i, measured, cols[b])
-                if measured < limit_of_col[b]:
+                if b >= first and group_of_col[b] != group[i] and measured < limit[i]:
+                    _add(key, count, limit, slot[i], i, measured, cols[b], room)
+            while of_col:
+                b = start + lowest_bit(of_col)
+                of_col &= of_col - ONE
+                if b >= first and group_of_col[b] != group[i]:
                     j = cols[b]
-                    _add(key, count, limit, slot[j], j, measured, i)
+                    measured = half[i] + half_of_col[b] - line[b]
+                    _add(key, count, limit, slot[j], j, measured, i, room)
                     limit_of_col[b] = limit[j]
 
 
@@ -184,7 +192,7 @@ def _choose(p, keys, m, d, radius, longest):
     """Bring the keys to be measured exactly to the front, by position; returns how many."""
     chosen = keys.shape[0]
     if chosen > m:
-        _smallest_first(keys, m)
+        _smallest_first(keys, m, np.empty(keys.shape[0], np.uint64))
         widest = 0.0
         for at in range(m):
             widest = max(widest, radius[_position(keys[at])])
