@@ -85,6 +85,15 @@ def test_is_the_true_nearest_set(name, by_blocks):
     assert_is_true_nearest(cohort, edges, EVERYTHING, exact=name in EXACT)
 
 
+@pytest.mark.parametrize("name", ["two by two", "duplicates", "last bit", "unbalanced cells"])
+def test_long_lists_that_begin_with_a_whole_line_of_products(name, by_blocks):
+    """They hold more than `selection.LONG` keys; a block may fill one or leave it open."""
+    cohort, wanted = AWKWARD[name](1), Wanted(70, k=101)
+    for block in (50, 1000):
+        edges = search_cohort(cohort, wanted, block=block)
+        assert_is_true_nearest(cohort, edges, wanted, exact=name in EXACT)
+
+
 @pytest.mark.parametrize("name", AWKWARD)
 def test_small_scopes_are_searched_otherwise_with_the_same_result(name, by_blocks):
     scope = scope_of(AWKWARD[name](1))

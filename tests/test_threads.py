@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 
+import joblib
 import numpy as np
 import pytest
 from cohorts import random_cohort
@@ -102,6 +103,12 @@ def test_children_search_too(method):
         assert queue.get(timeout=120) == expected
         child.join(timeout=60)
     assert child.exitcode == 0
+
+
+def test_joblib_workers_search_too():
+    cohort = large()
+    found = joblib.Parallel(n_jobs=2)(joblib.delayed(margin_of)(cohort) for _ in range(3))
+    assert found == [margin_of(cohort)] * 3
 
 
 SLOW = """

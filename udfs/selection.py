@@ -20,6 +20,7 @@ from croma_sql.udfs.compiled import kernel
 from croma_sql.udfs.exact import TOGETHER, cosine_distance, distance, dots, slack
 from croma_sql.udfs.scope import ANY, SO
 
+LONG = 128  # keys of a list
 CACHED = 4 << 20  # bytes of candidates at a time
 
 
@@ -90,6 +91,27 @@ def _add(key, count, limit, row, p, measured, q, room):
 
 
 @kernel()
+def _begin(key, count, limit, row, p, line, halves, groups, positions, half, group, room):
+    """Start an empty list with a whole line of products at once.
+
+    Most candidates that a long list ever takes come from the first block it meets; one by one they
+    would cost three times as much.
+    """
+    found = 0
+    for b in range(line.shape[0]):
+        room[found] = _key(half + halves[b] - line[b], positions[b])
+        found += groups[b] != group
+    if found >= key.shape[1]:
+        w = key.shape[1] // 2
+        _smallest_first(room[:found], w, np.empty(found, np.uint64))
+        limit[p] = _measured(room[w - 1])
+        found = w
+    for at in range(found):
+        key[row, at] = room[at]
+    count[row] = found
+
+
+@kernel()
 def keep_nearest(product, rows, cols, half, group, slot, key, count, limit):
     """Offer one block of inner products to the lists of its rows and of its columns.
 
@@ -99,16 +121,30 @@ def keep_nearest(product, rows, cols, half, group, slot, key, count, limit):
     `CHUNK` products at once are held against the limits, and only hits are looked at.
     """
     limit_of_col, half_of_col, group_of_col = of_columns(cols, limit, half, group)
-    room = np.empty(key.shape[1], np.uint64)
+    limit_of_row, half_of_row, group_of_row = of_columns(rows, limit, half, group)
+    room = np.empty(max(key.shape[1], rows.shape[0], cols.shape[0]), np.uint64)
     on_diagonal = rows[0] == cols[0]
+    long = key.shape[1] >= LONG
+    for b in range(cols.shape[0]):
+        j = cols[b]
+        if long and limit_of_col[b] == np.inf and count[slot[j]] == 0:
+            limit_of_col[b] = -1.0  # all that is in this block is taken here, nothing below
+            if not on_diagonal:
+                _begin(key, count, limit, slot[j], j, product[:, b], half_of_row, group_of_row,
+                       rows, half[j], group[j], room)  # fmt: skip
     for a in range(rows.shape[0]):
         i = rows[a]
         line = product[a]
         first = a + 1 if on_diagonal else 0
+        if long and limit_of_row[a] == np.inf and count[slot[i]] == 0:
+            limit_of_row[a] = -1.0
+            _begin(key, count, limit, slot[i], i, line, half_of_col, group_of_col, cols,
+                   half[i], group[i], room)  # fmt: skip
+        limit_i = min(limit_of_row[a], limit[i])
         for start in range(first - first % CHUNK, cols.shape[0], CHUNK):
             stop = min(start + CHUNK, cols.shape[0])
             of_row, of_col = nearer(
-                line[start:stop], half[i], half_of_col[start:stop], limit[i],
+                line[start:stop], half[i], half_of_col[start:stop], limit_i,
                 limit_of_col[start:stop],
             )  # fmt: skip
             while of_row:
@@ -117,6 +153,7 @@ def keep_nearest(product, rows, cols, half, group, slot, key, count, limit):
                 measured = half[i] + half_of_col[b] - line[b]
                 if b >= first and group_of_col[b] != group[i] and measured < limit[i]:
                     _add(key, count, limit, slot[i], i, measured, cols[b], room)
+                    limit_i = limit[i]
             while of_col:
                 b = start + lowest_bit(of_col)
                 of_col &= of_col - ONE
@@ -286,3 +323,14 @@ def _holds(who, q):
         if who[slot] == q:
             return True
     return False
+
+
+@kernel()
+def place(order, anchors, first, best, who, neighbour, distance, start, stop):
+    """Write the lists of ``anchors[start:stop]`` to their rows of the scope, from ``first`` on."""
+    for row in range(start, stop):
+        to = order[anchors[row]] - first
+        for at in range(best.shape[1]):
+            if who[row, at] >= 0:
+                neighbour[to, at] = order[who[row, at]]
+                distance[to, at] = best[row, at]

@@ -247,10 +247,15 @@ def _in_scope_order(
         depth = lists[kind].best.shape[1] if kind in lists else 0
         neighbour = np.full((len(anchors), depth), -1, np.int32)
         distance = np.full((len(anchors), depth), np.nan)
-        if kind in lists:
-            found = lists[kind].who >= 0
-            neighbour[rows] = np.where(found, order[lists[kind].who], -1)
-            distance[rows] = np.where(found, lists[kind].best, np.nan)
+
+        def place(some: range) -> None:
+            selection.place(
+                order, work.anchors, anchors.start, lists[kind].best, lists[kind].who,
+                neighbour, distance, some.start, some.stop,
+            )  # fmt: skip
+
+        if depth:
+            work.for_each(place, ranges(len(rows)))
         return Neighbours(neighbour, distance)
 
     first_rank = np.zeros((2, len(anchors)), np.int64)
