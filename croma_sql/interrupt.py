@@ -6,8 +6,6 @@ from typing import Any, TypeVar
 
 import duckdb
 
-from croma_sql.udfs.threads import interrupting
-
 Result = TypeVar("Result")
 WAKE = 0.1  # seconds between looks for Ctrl-C
 
@@ -15,8 +13,8 @@ WAKE = 0.1  # seconds between looks for Ctrl-C
 def interruptibly(con: duckdb.DuckDBPyConnection, query: Callable[[], Result]) -> Result:
     """Run a query in a thread, so that this one sees Ctrl-C, and stop it then.
 
-    Python hears of Ctrl-C in its main thread only, and not while that is inside DuckDB. Every
-    search of the process stops at its next task, for it may be one that the query is in.
+    Where the main thread is inside DuckDB, Ctrl-C ends a query only if no other thread of DuckDB is
+    busy with it; ``con.interrupt()`` ends any, a search too.
 
     Raises
     ------
@@ -35,10 +33,9 @@ def interruptibly(con: duckdb.DuckDBPyConnection, query: Callable[[], Result]) -
 
 
 def _stop(con: duckdb.DuckDBPyConnection, running: Future[Any]) -> None:
-    with interrupting():
-        while not running.done():
-            try:
-                con.interrupt()  # again and again: it is forgotten between two statements
-                wait([running], timeout=WAKE)
-            except KeyboardInterrupt:
-                continue  # we are stopping
+    while not running.done():
+        try:
+            con.interrupt()  # again and again: it is forgotten between two statements
+            wait([running], timeout=WAKE)
+        except KeyboardInterrupt:
+            continue  # we are stopping

@@ -273,6 +273,20 @@ def test_a_stored_view_tells_the_cure_until_it_is_registered(tmp_path):
             assert rows(con.sql("FROM fragile")) == expected
 
 
+def test_an_exported_database_is_imported_without_the_functions(tmp_path):
+    folder = tmp_path / "exported"
+    with croma_sql.register(duckdb.connect()) as con:
+        con.execute(TILES)
+        expected = rows(con.sql("FROM croma_margins('tiles', m := 1)"))
+        con.execute(f"EXPORT DATABASE '{folder}'")
+    with duckdb.connect() as con:
+        con.execute(f"IMPORT DATABASE '{folder}'")
+        with pytest.raises(duckdb.CatalogException, match=r"croma_sql.register\(con\)"):
+            con.sql("FROM croma_margins('tiles', m := 1)")
+        croma_sql.register(con)
+        assert rows(con.sql("FROM croma_margins('tiles', m := 1)")) == expected
+
+
 def test_register_again_after_a_rollback_and_in_another_database(tmp_path):
     con = duckdb.connect()
     con.execute("BEGIN")

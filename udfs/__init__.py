@@ -9,6 +9,8 @@ tiles.py               which pairs are multiplied, in which blocks
 blocks.py              what a search by blocks works on, and multiplying a list of tiles
 small.py               many small scopes at once
 threads.py             who may use the cores, and spreading tasks over them
+jobs.py                a search in the background, which a query waits for and may leave
+ctrl_c.py              which queries Ctrl-C has ended
 
 Compiled, serial, over arrays (compiled.py: how):
 exact.py               inner products, norms and distances in float64; residuals in float32

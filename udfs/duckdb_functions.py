@@ -1,12 +1,14 @@
 """The SQL door: the search as a DuckDB function, and the macros of ``sql/macros``.
 
-DuckDB hands the function one row per scope, with the columns of the scope as lists, up to 2,048
-scopes at once and from several threads. Python cannot define table functions or aggregates there,
-so the macros gather a relation into lists, call the function and unnest what it returns.
+DuckDB hands a search one row per scope, with the columns of the scope as lists, up to 2,048 scopes
+at once and from several threads. Python cannot define table functions or aggregates there, so the
+macros gather a relation into lists, search and unnest what comes back. A search is four functions,
+so that DuckDB can leave it at any time: see `jobs` and ``croma_search.sql``.
 """
 
 import threading
 from collections.abc import Iterator
+from functools import partial
 from importlib.resources import files
 from itertools import pairwise
 from typing import Any
@@ -19,8 +21,10 @@ from numpy.typing import NDArray
 from croma_sql.cohort import Columns, Names, build_scopes, checked_k, checked_m
 from croma_sql.edges import nearest_lists, typed_lists
 from croma_sql.errors import CohortError
+from croma_sql.udfs import ctrl_c, jobs
 from croma_sql.udfs.scope import Edges, Scope, Wanted
 from croma_sql.udfs.search import search_all
+from croma_sql.udfs.threads import IsStopped
 from croma_sql.vectors import OnBadVectors, as_matrix, in_memory
 
 # What DuckDB prints as the missing function where a stored view is opened without `register`.
@@ -64,20 +68,27 @@ def register(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     """
     with _registering:  # two cursors of one database may not create the same entry at once
         if con.execute(_HAS_KERNEL, [KERNEL]).fetchall() == [(0,)]:
-            _create_kernel(con)
+            _create_functions(con)
         stored = con.execute(_WRITABLE).fetchall() == [(True,)]
         for statement in macro_statements():
             con.execute(statement if stored else statement.replace(_STORED, _TEMPORARY, 1))
     return con
 
 
-def _create_kernel(con: duckdb.DuckDBPyConnection) -> None:
-    """Create the function. No parameter types: they bind as ANY, so every kind of vector does."""
+def _create_functions(con: duckdb.DuckDBPyConnection) -> None:
+    """Create the functions of the macros, that by which they are recognised last."""
 
     def create(on: duckdb.DuckDBPyConnection) -> None:
-        on.create_function(  # type: ignore[call-overload] # its types forget Arrow functions
-            KERNEL, _search_scopes, None, NEIGHBOURS, type="arrow", null_handling="special"
-        )
+        on.create_function("croma_search_query", ctrl_c.watched_query, [], "BIGINT")
+        for name, function, takes, gives in (
+            # No parameter types: they bind as ANY, so every kind of vector does.
+            ("croma_search_begin", _begin, None, "BIGINT"),
+            ("croma_search_wait", _wait, ["BIGINT"], "BIGINT"),
+            (KERNEL, _found, ["BIGINT"], NEIGHBOURS),
+        ):
+            on.create_function(  # type: ignore[call-overload] # its types forget Arrow functions
+                name, function, takes, gives, type="arrow", null_handling="special"
+            )
 
     try:
         create(con)
@@ -99,6 +110,24 @@ def macro_statements() -> Iterator[str]:
         yield file.read_text(encoding="utf-8")
 
 
+def _begin(*arguments: pa.ChunkedArray) -> pa.Array:
+    """Begin a search of scopes; takes what `_search_scopes` does and the number of the query."""
+    *columns, query = arguments
+    tickets = jobs.begin(partial(_search_scopes, *columns), len(query), query[0].as_py())
+    return pa.array(tickets)  # the same memory, which DuckDB keeps
+
+
+def _wait(tickets: pa.ChunkedArray) -> pa.Array:
+    """Wait a moment; returns the tickets again, below 0 once their search is over."""
+    over = jobs.is_over(tickets[0].as_py())
+    return pa.array(-tickets.to_numpy()) if over else tickets
+
+
+def _found(tickets: pa.ChunkedArray) -> pa.LargeListArray:
+    """Take what was found; waits on where so many waits were not enough."""
+    return jobs.result(abs(tickets[0].as_py()))
+
+
 def _search_scopes(
     sample_names: pa.ChunkedArray,
     vectors: pa.ChunkedArray,
@@ -111,12 +140,11 @@ def _search_scopes(
     threads: pa.ChunkedArray,
     scopes: pa.ChunkedArray,
     columns: pa.ChunkedArray,
-) -> pa.ListArray:
+    is_stopped: IsStopped,
+) -> pa.LargeListArray:
     """Search each scope (one row of lists); returns one list of `NEIGHBOURS` per scope."""
     lists = [_one_array(c) for c in (labels, confounders, groups, sample_names)]
     bounds = _bounds(lists[0])
-    if len(bounds) == 1:
-        return pa.array([], pa.large_list(pa.null()))
     names = [
         Names(
             sample_id=_given(named["sample_id"], "sample_id"),
@@ -137,7 +165,7 @@ def _search_scopes(
         names,
         _given(on_bad_vectors[0].as_py(), "on_bad_vectors"),
     )
-    found = search_all(built, wanted, threads=threads[0].as_py())
+    found = search_all(built, wanted, threads=threads[0].as_py(), is_stopped=is_stopped)
     rows = _result(found, built, lists[3].flatten())
     return pa.LargeListArray.from_arrays(pa.array(bounds), rows)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from croma_sql.udfs.scope import Edges, InMemory, Progress, Scope, Wanted
 from croma_sql.udfs.small import search_small
-from croma_sql.udfs.threads import available_cores, cores, one_by_one
+from croma_sql.udfs.threads import IsStopped, available_cores, cores, never, one_by_one
 from croma_sql.udfs.tiled import BLOCKS, search_tiled
 from croma_sql.udfs.tiles import count_pairs
 
@@ -89,8 +89,14 @@ def search_all(
     threads: int | None = None,
     on_progress: OnProgress | None = None,
     room: int | None = None,
+    is_stopped: IsStopped = never,
 ) -> list[Edges]:
     """Search many scopes, each by itself; parameters as in `search`.
+
+    Parameters
+    ----------
+    is_stopped : callable, optional
+        Asked often; once it says so, the search raises KeyboardInterrupt.
 
     Returns
     -------
@@ -113,7 +119,7 @@ def search_all(
         own = (room or _room(scopes[i]) * threads) // threads
         found[i] = search_tiled(scopes[i], wanted, every_row[i], one_by_one, 1, _unheard, own)
 
-    with cores(threads) as for_each:
+    with cores(threads, is_stopped) as for_each:
         for batch in _batches(scopes, small):
             edges = search_small([scopes[i] for i in batch], wanted, for_each)
             found.update(zip(batch, edges, strict=True))

@@ -18,23 +18,9 @@ from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
 ForEach = Callable[..., Any]
+IsStopped = Callable[[], bool]
+IN_LINE = 0.1  # seconds between two looks of a search that queues
 _cores = threading.RLock()  # a search may be asked for by whoever is told of another's progress
-_interrupted = threading.Event()
-
-
-@contextmanager
-def interrupting() -> Iterator[None]:
-    """Stop every search at its next task while the block lasts."""
-    _interrupted.set()
-    try:
-        yield
-    finally:
-        _interrupted.clear()
-
-
-def _stop_if_interrupted() -> None:
-    if _interrupted.is_set():
-        raise KeyboardInterrupt
 
 
 def _renew_lock() -> None:
@@ -58,30 +44,57 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
+def never() -> bool:
+    """Nobody stops this search; Ctrl-C in the thread that called it does."""
+    return False
+
+
 @contextmanager
-def cores(threads: int) -> Iterator[ForEach]:
+def cores(threads: int, is_stopped: IsStopped = never) -> Iterator[ForEach]:
     """Hold the cores; yields ``for_each(work, items, on_done=None)``.
 
     ``for_each`` runs ``work(item)`` for every item on up to ``threads`` threads and calls
     ``on_done(item)`` in the calling thread as items finish. The first exception, or Ctrl-C, stops
     the rest: what has begun ends (an item takes about a tenth of a second), nothing else starts.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        In line and at any item, once ``is_stopped()``.
     """
-    with _cores, _blas().limit(limits=1, user_api="blas"):
+    with _turn(is_stopped), _blas().limit(limits=1, user_api="blas"):
         if threads == 1:
-            yield one_by_one
+            yield partial(one_by_one, is_stopped=is_stopped)
         else:
             with ThreadPoolExecutor(threads, thread_name_prefix="croma") as pool:
-                yield partial(_spread, pool)
+                yield partial(_spread, pool, is_stopped)
+
+
+@contextmanager
+def _turn(is_stopped: IsStopped) -> Iterator[None]:
+    lock = _cores  # in a forked child that name may mean another when this one is released
+    while not lock.acquire(timeout=IN_LINE):
+        _raise_if(is_stopped)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _raise_if(is_stopped: IsStopped) -> None:
+    if is_stopped():
+        raise KeyboardInterrupt
 
 
 def one_by_one(
     work: Callable[[Item], None],
     items: Sequence[Item],
     on_done: Callable[[Item], None] | None = None,
+    is_stopped: IsStopped = never,
 ) -> None:
     """Work in the calling thread."""
     for item in items:
-        _stop_if_interrupted()
+        _raise_if(is_stopped)
         work(item)
         if on_done is not None:
             on_done(item)
@@ -89,6 +102,7 @@ def one_by_one(
 
 def _spread(
     pool: ThreadPoolExecutor,
+    is_stopped: IsStopped,
     work: Callable[[Item], None],
     items: Sequence[Item],
     on_done: Callable[[Item], None] | None = None,
@@ -99,7 +113,7 @@ def _spread(
             pending[pool.submit(work, item)] = item
         for future in as_completed(pending):
             future.result()
-            _stop_if_interrupted()
+            _raise_if(is_stopped)
             if on_done is not None:
                 on_done(pending[future])
     except BaseException:

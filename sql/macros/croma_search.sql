@@ -11,8 +11,25 @@
 --         vector is a bad vector: see on_bad_vectors ('error', 'drop', 'null').
 -- output  sample_id, label, confounder, group_id and scope keep their types; neighbour ids are text.
 -- notes   " row" and " everything" begin with a blank so that no column of the relation is meant.
---         The quoted function is the compiled kernel. Its name is what DuckDB prints where it has
---         not been registered, so it says what to do.
+-- search  DuckDB cannot be interrupted while it is inside a function, so a search is four calls, to
+--         be read from the inside out:
+--           croma_search_query()  the number of this query. It depends on no row, so DuckDB calls it
+--                                 while planning, in the thread that asks: so we know whose Ctrl-C
+--                                 is meant.
+--           croma_search_begin    starts the search in the background; returns a ticket, above 0.
+--           croma_search_wait     waits a tenth of a second; returns the ticket, below 0 once the
+--                                 search is over.
+--           "the croma_sql …"     gives what was found. It is called last but looked up first, so
+--                                 its name is what DuckDB prints where nothing is registered, and
+--                                 says what to do.
+--         The three list_reduce are a loop: wait 64 x 64 x 64 times, or until the ticket is below 0.
+--         list_reduce carries a value (a, b, c: the ticket) from element to element; the elements (i,
+--         j, l) mean nothing. Before each, DuckDB looks whether the query has been interrupted; if
+--         so, it drops the ticket, and that stops the search (udfs/jobs.py). Three lists of 64 are
+--         soon skipped when the search is over; one as long as them all is not. The loop ends after
+--         seven hours; then the last call waits, without interruption. It cannot be a macro of its
+--         own: DuckDB looks up the functions in those that are no tables when they are created, and
+--         IMPORT DATABASE would fail.
 CREATE OR REPLACE MACRO croma_search(
     relation, m, k, id_column, vector_column, label_column, confounder_column, group_column,
     scope_column, on_bad_vectors
@@ -43,12 +60,28 @@ WITH
         SELECT
             *,
             "the croma_sql kernel (to add it, run in python: import croma_sql; croma_sql.register(con))"(
-                sample_names, vectors, labels, confounders, group_ids, m, k, on_bad_vectors::VARCHAR,
-                current_setting('threads')::BIGINT, scope::VARCHAR,
-                {
-                    'sample_id': id_column, 'embedding': vector_column, 'label': label_column,
-                    'confounder': confounder_column, 'group_id': group_column
-                }
+                list_reduce(
+                    range(64),
+                    LAMBDA a, i: CASE WHEN a < 0 THEN a ELSE list_reduce(
+                        range(64),
+                        LAMBDA b, j: CASE WHEN b < 0 THEN b ELSE list_reduce(
+                            range(64),
+                            LAMBDA c, l: CASE WHEN c < 0 THEN c ELSE croma_search_wait(c) END,
+                            b
+                        ) END,
+                        a
+                    ) END,
+                    croma_search_begin(
+                        sample_names, vectors, labels, confounders, group_ids, m, k,
+                        on_bad_vectors::VARCHAR, current_setting('threads')::BIGINT, scope::VARCHAR,
+                        {
+                            'sample_id': id_column, 'embedding': vector_column,
+                            'label': label_column, 'confounder': confounder_column,
+                            'group_id': group_column
+                        },
+                        croma_search_query()
+                    )
+                )
             ) AS neighbours
         FROM scopes
     ),
