@@ -180,7 +180,7 @@ def insert(best, who, rank, d, q, m):
 
 @kernel()
 def order_exactly(stored, place, square, rank, anchors, key, count, limit, radius, longest,
-                  best, who, proven, start, stop):  # fmt: skip
+                  known_best, known_who, best, who, proven, start, stop):  # fmt: skip
     """Order the candidates of ``anchors[start:stop]`` by exact distance; say if the set is proven.
 
     Let D be the m-th float32 distance and b the slack towards the m candidates within it: the m-th
@@ -195,6 +195,8 @@ def order_exactly(stored, place, square, rank, anchors, key, count, limit, radiu
     Parameters
     ----------
     radius : (n,) float64, |r|; longest : the largest of them
+    known_best, known_who : (a, any number)
+        Exact distances that are known already, and of which positions (-1 for none).
     best : (a, m) float64, inf on entry; who : (a, m) int, -1 on entry
         Distances in ascending order, ties by ``rank``, and positions.
     proven : (a,) bool
@@ -204,8 +206,19 @@ def order_exactly(stored, place, square, rank, anchors, key, count, limit, radiu
     chosen = np.empty(stop - start, np.int64)
     most = 1
     for row in range(start, stop):
-        chosen[row - start] = _choose(anchors[row], key[row, : count[row]], m, d, radius, longest)
-        most = max(most, chosen[row - start])
+        keys = key[row, : count[row]]
+        measured = 0
+        for at in range(_choose(anchors[row], keys, m, d, radius, longest)):
+            known = _find(known_who[row], _position(keys[at]))
+            if known >= 0:
+                q = known_who[row, known]
+                insert(best[row], who[row], rank, known_best[row, known], q, m)
+            else:
+                keys[measured] = np.uint64(_position(keys[at]))
+                measured += 1
+        _sort(keys[:measured])
+        chosen[row - start] = measured
+        most = max(most, measured)
     exact = np.empty((stop - start, most))
     _measure(stored, place, square, anchors[start:stop], key[start:stop], chosen, exact)
     for row in range(start, stop):
@@ -226,7 +239,7 @@ def _bound(p, farthest, d, radius, longest):
 
 @kernel()
 def _choose(p, keys, m, d, radius, longest):
-    """Bring the keys to be measured exactly to the front, by position; returns how many."""
+    """Bring the keys whose exact distance may matter to the front; returns how many."""
     chosen = keys.shape[0]
     if chosen > m:
         _smallest_first(keys, m, np.empty(keys.shape[0], np.uint64))
@@ -240,9 +253,6 @@ def _choose(p, keys, m, d, radius, longest):
             if np.float64(_measured(keys[at])) <= farthest:
                 keys[chosen], keys[at] = keys[at], keys[chosen]
                 chosen += 1
-    for at in range(chosen):
-        keys[at] = np.uint64(_position(keys[at]))
-    _sort(keys[:chosen])
     return chosen
 
 
@@ -305,7 +315,7 @@ def search_exactly(product, rows, start, half, label, confounder, group, kind,
                 continue
             if group[p] == group[q] or not _is_of(kind, p, q, label, confounder):
                 continue
-            if _holds(who[row], q):
+            if _find(who[row], q) >= 0:
                 continue
             insert(best[row], who[row], rank, distance(stored, place, square, p, q), q, m)
 
@@ -318,11 +328,11 @@ def _is_of(kind, p, q, label, confounder):
 
 
 @kernel()
-def _holds(who, q):
-    for slot in range(who.shape[0]):  # noqa: SIM110 - compiled code
-        if who[slot] == q:
-            return True
-    return False
+def _find(who, q):
+    for at in range(who.shape[0]):
+        if who[at] == q:
+            return at
+    return -1
 
 
 @kernel()

@@ -37,7 +37,9 @@ from croma_sql.udfs.scope import (
     ANY,
     OS,
     SO,
+    Codes,
     Edges,
+    Float,
     InMemory,
     Int,
     Neighbours,
@@ -93,14 +95,14 @@ def search_tiled(
     if wanted.first_ranks:
         typed = [tile for tile in todo if tile.kind != OTHER]
         _fill(work, lists, typed)
-        searched_again = _settle(work, lists, (SO, OS))
+        searched_again = _settle_typed(work, lists)
         count = Counter(work, lists)
         _fill(work, lists, [tile for tile in todo if tile.kind == OTHER], count)
-        searched_again += _settle(work, lists, (ANY,))
+        searched_again += _settle_any(work, lists)
         first = count.ranks(typed)
     else:
         _fill(work, lists, todo)
-        searched_again = _settle(work, lists, (SO, OS, ANY))
+        searched_again = _settle_typed(work, lists) + _settle_any(work, lists)
         first = np.zeros((2, len(positions)), np.int64)
     return _in_scope_order(scope, work, anchors, lists, first, searched_again)
 
@@ -128,7 +130,7 @@ def _rows_per_task(scope: Scope, wanted: Wanted, room: int) -> int:
 
 def _width(depth: int) -> int:
     """Candidates kept of a type, so that the float32 error rarely costs a row a second search."""
-    return depth + max(8, depth // 4)
+    return depth + max(8, depth // 8)
 
 
 def _empty_lists(is_anchor: NDArray[np.bool_], depth: int) -> Lists:
@@ -166,10 +168,29 @@ def _fill(
     multiply(work, offer, todo)
 
 
-def _settle(work: Search, lists: dict[int, Lists], kinds: Iterable[int]) -> int:
-    """Make the lists exact; returns how many rows had to be searched again."""
-    settled = [kind for kind in kinds if kind in lists]
-    _order(work, lists, settled)
+def _settle_typed(work: Search, lists: dict[int, Lists]) -> int:
+    nobody = np.empty((len(work.anchors), 0))
+    return _settle(work, lists, (SO, OS), nobody, nobody.astype(np.int32))
+
+
+def _settle_any(work: Search, lists: dict[int, Lists]) -> int:
+    """Typed neighbours, which are often among the nearest of any type, are not measured again."""
+    if ANY not in lists:
+        return 0
+    known_best = np.hstack([lists[kind].best for kind in (SO, OS)])
+    known_who = np.hstack([lists[kind].who for kind in (SO, OS)])
+    return _settle(work, lists, (ANY,), known_best, known_who)
+
+
+def _settle(
+    work: Search,
+    lists: dict[int, Lists],
+    settled: tuple[int, ...],
+    known_best: Float,
+    known_who: Codes,
+) -> int:
+    """Make lists exact; returns how many rows had to be searched again."""
+    _order(work, lists, settled, known_best, known_who)
     searched_again = 0
     for kind in settled:
         left = np.flatnonzero(~lists[kind].proven)
@@ -178,7 +199,13 @@ def _settle(work: Search, lists: dict[int, Lists], kinds: Iterable[int]) -> int:
     return searched_again
 
 
-def _order(work: Search, lists: dict[int, Lists], kinds: Iterable[int]) -> None:
+def _order(
+    work: Search,
+    lists: dict[int, Lists],
+    kinds: tuple[int, ...],
+    known_best: Float,
+    known_who: Codes,
+) -> None:
     """Measure what the lists kept exactly; tell for which rows that is the true nearest set."""
     arranged = work.arranged
     longest = arranged.radius.max(initial=0.0)
@@ -191,7 +218,7 @@ def _order(work: Search, lists: dict[int, Lists], kinds: Iterable[int]) -> None:
         )
         selection.order_exactly(
             *near, arranged.square, arranged.rank, work.anchors,
-            some.key, some.count, some.limit, arranged.radius, longest,
+            some.key, some.count, some.limit, arranged.radius, longest, known_best, known_who,
             some.best, some.who, some.proven, rows.start, rows.stop,
         )  # fmt: skip
 
