@@ -150,6 +150,14 @@ def test_what_is_planned_fits(size, limit, wanted):
     assert way.in_memory or size.stored + size.rows * bytes_per_anchor(wanted) > memory / 2
 
 
+def test_by_default_a_camelyon_size_is_searched_in_one_go():
+    """With its residuals kept, which is fastest."""
+    for itemsize in (2, 4):
+        way = cut(None, Size(20_400, 20_400, 1536, itemsize), Wanted(20), threads=2)
+        assert way.anchors == 20_400
+        assert itemsize == 4 or way.room > 4 * 20_400 * 1536
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_by_default_the_float32_matrix_and_600_mb_are_enough(size):
     way = cut(None, size, Wanted(20), threads=2)
@@ -170,6 +178,18 @@ def test_too_little_memory_is_told_with_what_is_needed(root, tiles):
         croma_sql.score(root, memory=1, threads=2, **NULL)
     enough = int(str(told.value).rpartition("at least ")[2].removesuffix(" MB"))
     assert score(root, memory=enough * 10**6, threads=2) == "scored"
+
+
+def test_lists_that_had_to_be_searched_again_are_told(root, tiles, monkeypatch):
+    """Distances that float32 cannot tell apart; each list counts once, however the work is cut."""
+    near = tiles.with_columns(embedding=pl.lit(1.0) + 1e-15 * pl.col("embedding"))
+    monkeypatch.setattr("croma_sql.warehouse.parts.GROUP_ROWS", 20)
+    monkeypatch.setattr("croma_sql.udfs.search.SMALL", 0)
+    built(root, near)
+    (done,) = croma_sql.score(root, m=5, **NULL)
+    assert 0 < done.searched_again <= 2 * 90
+    (again,) = croma_sql.score(root, m=5, **NULL)
+    assert again.searched_again == 0
 
 
 def test_sizes_are_read_as_people_write_them():

@@ -15,6 +15,7 @@ from croma_sql.udfs.tiles import Tile
 
 BLOCK = 2048
 LEAST_BLOCK = 256
+BLOCKS = 256 << 20  # bytes that the blocks of all threads take together at the most
 
 OnWork = Callable[[int, int], None]  # gets distances done, and distances found to be due
 
@@ -49,10 +50,17 @@ class Search:
     locks: list[threading.Lock]
 
 
-def fitting_block(d: int, room: int) -> int:
-    """Rows of a block such that stored rows, residuals and product (16 b d + 4 b^2 bytes) fit."""
-    fits = int(np.sqrt(4.0 * d * d + room / 4) - 2 * d)
-    return max(LEAST_BLOCK, min(BLOCK, fits))
+def bytes_of_blocks(block: int, d: int, threads: int, *, stored_too: bool) -> int:
+    """Residuals of rows and columns and their product, per thread; also as stored, if read anew."""
+    return threads * ((16 if stored_too else 8) * block * d + 4 * block**2)
+
+
+def fitting_block(d: int, threads: int, room: int, *, stored_too: bool) -> int:
+    """Rows of a block such that the blocks of all threads fit."""
+    block = BLOCK
+    while block > LEAST_BLOCK and bytes_of_blocks(block, d, threads, stored_too=stored_too) > room:
+        block -= LEAST_BLOCK // 4
+    return block
 
 
 def multiply(work: Search, offer: Callable[[Tile], None], todo: Iterable[Tile]) -> None:

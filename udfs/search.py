@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from croma_sql.udfs.blocks import BLOCKS
 from croma_sql.udfs.scope import Edges, InMemory, Progress, Scope, Wanted
 from croma_sql.udfs.small import search_small
 from croma_sql.udfs.threads import IsStopped, available_cores, cores, never, one_by_one
-from croma_sql.udfs.tiled import BLOCKS, search_tiled
+from croma_sql.udfs.tiled import search_tiled
 from croma_sql.udfs.tiles import count_pairs
 
 KEPT = 192 << 20  # bytes of stored vectors up to which their residuals are kept beside them
@@ -154,7 +155,7 @@ def _room(scope: Scope) -> int:
     """Blocks; and residuals beside the vectors, unless that would double what is large already."""
     n, d = len(scope.row), scope.vectors.d
     residuals = 4 * n * d if n * d * scope.vectors.itemsize <= KEPT else 0
-    return 2 * BLOCKS + residuals
+    return BLOCKS + residuals
 
 
 def _cost(scope: Scope) -> int:

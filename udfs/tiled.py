@@ -24,10 +24,12 @@ from numpy.typing import NDArray
 from croma_sql.udfs import selection
 from croma_sql.udfs.arrange import Arranged, Residuals, arrange
 from croma_sql.udfs.blocks import (
+    BLOCKS,
     LEAST_BLOCK,
     Lists,
     OnWork,
     Search,
+    bytes_of_blocks,
     fitting_block,
     holding,
     multiply,
@@ -49,7 +51,6 @@ from croma_sql.udfs.scope import (
 from croma_sql.udfs.threads import ForEach
 from croma_sql.udfs.tiles import OTHER, ROWS_PER_TASK, Tile, pieces, ranges, tiles
 
-BLOCKS = 256 << 20  # bytes that the blocks of all threads may take together, at most
 EXACT_PER_TASK = 1 << 29  # multiplications, about a quarter of a second
 
 
@@ -68,9 +69,9 @@ def search_tiled(
     ``room`` is the memory in bytes that blocks, and residuals if they are kept, may take.
     """
     n, d = len(scope.row), scope.vectors.d
-    for_blocks = min(BLOCKS, room // 2)
     if block is None:
-        block = fitting_block(d, for_blocks // threads)
+        block = fitting_block(d, threads, min(BLOCKS, room), stored_too=not _in_memory(scope))
+    for_blocks = bytes_of_blocks(block, d, threads, stored_too=not _in_memory(scope))
     arranged = arrange(scope, for_each)
     is_anchor = (arranged.order >= anchors.start) & (arranged.order < anchors.stop)
     positions = np.flatnonzero(is_anchor)
@@ -83,7 +84,7 @@ def search_tiled(
         for_each=for_each,
         on_work=on_work,
         block=block,
-        rows_per_task=_rows_per_task(scope, wanted, for_blocks // threads),
+        rows_per_task=_rows_per_task(scope, wanted, room // threads),
         locks=[threading.Lock() for _ in range(len(arranged.order) // block + 1)],
     )
     depths = {SO: min(wanted.m, n), OS: min(wanted.m, n)}
@@ -110,22 +111,29 @@ def search_tiled(
 def bytes_per_anchor(wanted: Wanted) -> int:
     """Memory that the search and its result take per sample whose neighbours are wanted."""
     lists = [wanted.m, wanted.m, *([wanted.k] if wanted.k else [])]
-    return sum(16 * _width(depth) + 40 * depth + 8 for depth in lists) + 64
+    return sum(16 * _width(depth) + 24 * depth + 8 for depth in lists) + 64
 
 
 def least_room(d: int, itemsize: int, wanted: Wanted, threads: int) -> int:
     """Memory below which not even the smallest blocks fit, nor the candidates of one sample."""
-    block = 16 * LEAST_BLOCK * d + 4 * LEAST_BLOCK**2
-    candidates = 2 * _width(max(wanted.m, wanted.k)) * d * itemsize
-    return 2 * threads * max(block, candidates)
+    candidates = threads * _bytes_of_candidates(wanted, d, itemsize)
+    return max(bytes_of_blocks(LEAST_BLOCK, d, threads, stored_too=True), candidates)
 
 
 def _rows_per_task(scope: Scope, wanted: Wanted, room: int) -> int:
     """Rows that are measured exactly at a time: their candidates must fit where they are read."""
-    if isinstance(scope.vectors, InMemory):
+    if _in_memory(scope):
         return ROWS_PER_TASK
-    candidates = 2 * _width(max(wanted.m, wanted.k)) * scope.vectors.d * scope.vectors.itemsize
-    return int(max(1, min(ROWS_PER_TASK, room // candidates)))
+    fits = room // _bytes_of_candidates(wanted, scope.vectors.d, scope.vectors.itemsize)
+    return max(1, min(ROWS_PER_TASK, fits))
+
+
+def _bytes_of_candidates(wanted: Wanted, d: int, itemsize: int) -> int:
+    return 2 * _width(max(wanted.m, wanted.k)) * d * itemsize
+
+
+def _in_memory(scope: Scope) -> bool:
+    return isinstance(scope.vectors, InMemory)
 
 
 def _width(depth: int) -> int:

@@ -59,7 +59,9 @@ def score(
         return
     with connect(warehouse) as con:
         summary = con.sql("FROM encoder_summary").pl()
-    counts = [name for name in ("n_undefined", "left_out") if with_vectors[name].sum()]
+    counts = [
+        name for name in ("n_undefined", "left_out", "searched_again") if with_vectors[name].sum()
+    ]
     columns = ["benchmark", "encoder", "n", *counts, "outcome"]
     table = with_vectors.select(columns).join(
         summary.select("benchmark", "encoder", "croma", "f0", "ltm10"), on=["benchmark", "encoder"]

@@ -4,8 +4,9 @@ import re
 from dataclasses import dataclass, replace
 
 from croma_sql.errors import ScoringError
+from croma_sql.udfs.blocks import BLOCK, BLOCKS, bytes_of_blocks
 from croma_sql.udfs.scope import Wanted
-from croma_sql.udfs.tiled import BLOCKS, bytes_per_anchor, least_room
+from croma_sql.udfs.tiled import bytes_per_anchor, least_room
 
 GROUP_ROWS = 8192  # of a row group in a scores file
 
@@ -13,14 +14,14 @@ UNITS = {"": 1, "B": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 BINARY = {"KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?I?)B?\s*", re.IGNORECASE)
 
-BESIDES = 300 * 10**6  # of the 600 MB beside the float32 matrix; the rest is the interpreter's
+BESIDES = 380 * 10**6  # of the 600 MB beside the float32 matrix; the rest is the interpreter's
 PER_ROW = 320  # bytes of a row's text, codes, norms and places in sorting, on top of its vector
 OF_READING = 64 * 10**6  # buffers of Parquet, and what is read at a time
 
 
 def _bytes_of_group(wanted: Wanted) -> int:
     """Memory in which one group of rows becomes part of a file."""
-    return 2 * GROUP_ROWS * (500 + 100 * (2 * wanted.m + wanted.k))
+    return GROUP_ROWS * (500 + 90 * (2 * wanted.m + wanted.k))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,25 +83,33 @@ def cut(memory: int | None, size: Size, wanted: Wanted, threads: int) -> Cut:
         A limit in which not even one group of rows could be searched.
     """
     wanted = replace(wanted, m=min(wanted.m, size.rows), k=min(wanted.k, size.rows))
-    fixed = size.rows * PER_ROW + OF_READING + _bytes_of_group(wanted)
+    fixed = size.rows * PER_ROW + max(OF_READING, _bytes_of_group(wanted))
+    lists = size.rows * bytes_per_anchor(wanted)
     if memory is None:
-        left = 4 * size.vectors * size.d + BESIDES - fixed - size.stored
         residuals = 4 * size.vectors * size.d
-        room = 2 * BLOCKS + (residuals if residuals <= left // 2 else 0)
-        return Cut(True, _whole_groups(left - room, size, wanted), room)
-    left = memory - fixed
-    room = min(2 * BLOCKS, left // 2)
-    anchors = (left - room - size.stored) // bytes_per_anchor(wanted)
-    if anchors >= size.rows:
-        more = left - room - size.stored - size.rows * bytes_per_anchor(wanted)
-        return Cut(True, size.rows, room + more)
-    if room < least_room(size.d, size.itemsize, wanted, threads):
-        needed = fixed + 2 * least_room(size.d, size.itemsize, wanted, threads)
+        blocks = _bytes_of_blocks(size.d, threads, stored_too=False)
+        left = residuals + BESIDES - fixed - size.stored - blocks
+        if left - residuals >= lists:
+            return Cut(True, size.rows, blocks + residuals)
+        return Cut(True, _whole_groups(left, size, wanted), blocks)
+    least = least_room(size.d, size.itemsize, wanted, threads)
+    left = memory - fixed - least - min(GROUP_ROWS, size.rows) * bytes_per_anchor(wanted)
+    if left < 0:
         raise ScoringError(
             f"memory is {memory / 1e6:.0f} MB; {size.rows} rows of {size.d} dimensions on "
-            f"{threads} threads need at least {needed / 1e6 + 1:.0f} MB"
+            f"{threads} threads need at least {1 + (memory - left) / 1e6:.0f} MB"
         )
-    return Cut(False, _whole_groups(left - room, size, wanted), room)
+    blocks = _bytes_of_blocks(size.d, threads, stored_too=True)
+    room = max(least, min(blocks, least + left // 2))
+    left = memory - fixed - room
+    if left >= size.stored + lists:
+        return Cut(True, size.rows, room + left - size.stored - lists)
+    return Cut(False, _whole_groups(left, size, wanted), room)
+
+
+def _bytes_of_blocks(d: int, threads: int, *, stored_too: bool) -> int:
+    """Tell what the blocks take at full speed."""
+    return min(BLOCKS, bytes_of_blocks(BLOCK, d, threads, stored_too=stored_too))
 
 
 def _whole_groups(left: int, size: Size, wanted: Wanted) -> int:

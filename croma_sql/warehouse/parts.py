@@ -130,6 +130,7 @@ def _rows_of(edges: Edges, rows: slice) -> Edges:
         first_so_rank=edges.first_so_rank[rows],
         first_os_rank=edges.first_os_rank[rows],
         usable=edges.usable[rows],
+        searched_again=edges.searched_again if rows.start == 0 else 0,  # to be counted once
     )
 
 

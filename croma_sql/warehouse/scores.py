@@ -41,6 +41,8 @@ class Scored:
 
     n : margins asked for; n_undefined : those that are NULL at m = 5
     left_out : benchmark rows whose vector was dropped on import
+    searched_again : lists of neighbours that float32 could not separate, so that they were searched
+        a second time, in float64. It depends on how the work was cut; the result never does.
     """
 
     benchmark: str
@@ -49,6 +51,7 @@ class Scored:
     n: int = 0
     n_undefined: int = 0
     left_out: int = 0
+    searched_again: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +182,8 @@ def _score(
     may_stay = how.on_undefined == "null" or not kept.n_undefined
     if kept.up_to_date and kept.wanted == deepest and may_stay:
         return Scored(work.benchmark, work.encoder, "up to date", n, kept.n_undefined, left_out)
-    n_undefined = _write_scores(root, work, deepest, how, report)
-    return Scored(work.benchmark, work.encoder, "scored", n, n_undefined, left_out)
+    n_undefined, again = _write_scores(root, work, deepest, how, report)
+    return Scored(work.benchmark, work.encoder, "scored", n, n_undefined, left_out, again)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,9 +220,9 @@ def _kept(root: Path, work: Work) -> _Kept:
 
 def _write_scores(
     root: Path, work: Work, wanted: Wanted, how: _How, report: Callable[[Progress], None]
-) -> int:
-    """Search and publish; returns how many margins are undefined."""
-    undefined = []
+) -> tuple[int, int]:
+    """Search and publish; returns how many margins are undefined, and lists searched again."""
+    undefined, searched_again = [], 0
     with ExitStack() as files:
         writers = {}
         for edges in layout.EDGES:
@@ -229,6 +232,7 @@ def _write_scores(
                 writers[edges] = files.enter_context(GroupWriter(file, edges))
         for part in search_parts(work, wanted, how.threads, how.memory, root, report):
             undefined.append(_undefined(part))
+            searched_again += sum(edges.searched_again for edges in part.found)
             writers["typed_neighbours"].write(typed_table(part, wanted))
             if wanted.k:
                 writers["neighbours"].write(nearest_table(part, wanted))
@@ -245,7 +249,7 @@ def _write_scores(
         writers["typed_neighbours"].finish(made | {"depth": wanted.m})
         if wanted.k:
             writers["neighbours"].finish(made | {"depth": wanted.k})
-    return len(reasons)
+    return len(reasons), searched_again
 
 
 def _undefined(part: Part) -> pa.Table:
