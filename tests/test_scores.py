@@ -115,7 +115,7 @@ def test_paired_scopes_are_searched_each_by_itself(root, tiles):
 @pytest.mark.parametrize("name", ["two by two", "duplicates", "float16", "float32", "huge", "wide"])
 def test_any_cut_makes_the_same_files(root, name, select, monkeypatch):
     """In memory or set aside on disk, all at once or part by part, in small blocks or large."""
-    monkeypatch.setattr("croma_sql.warehouse.parts.GROUP_ROWS", 64)
+    monkeypatch.setattr("croma_sql.warehouse.parts.ROWS_PER_PART", 50)
     monkeypatch.setattr("croma_sql.warehouse.score_tables.GROUP_ROWS", 64)
     tiles = AWKWARD[name](4).frame()
     expected = None
@@ -183,7 +183,7 @@ def test_too_little_memory_is_told_with_what_is_needed(root, tiles):
 def test_lists_that_had_to_be_searched_again_are_told(root, tiles, monkeypatch):
     """Distances that float32 cannot tell apart; each list counts once, however the work is cut."""
     near = tiles.with_columns(embedding=pl.lit(1.0) + 1e-15 * pl.col("embedding"))
-    monkeypatch.setattr("croma_sql.warehouse.parts.GROUP_ROWS", 20)
+    monkeypatch.setattr("croma_sql.warehouse.parts.ROWS_PER_PART", 20)
     monkeypatch.setattr("croma_sql.udfs.search.SMALL", 0)
     built(root, near)
     (done,) = croma_sql.score(root, m=5, **NULL)

@@ -39,7 +39,8 @@ class Vectors(Protocol):
     def take(self, rows: Int) -> tuple[Stored, Int]:
         """Bring rows into memory: a matrix, and where in it each of them is.
 
-        float16 comes as the uint16 of its bits, which kernels read.
+        float16 comes as the uint16 of its bits, which kernels read. The matrix may be the calling
+        thread's own, which its next ``take`` fills anew.
         """
 
 

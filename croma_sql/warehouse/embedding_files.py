@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from croma_sql.errors import WarehouseError, listed
-from croma_sql.importers.vectors import BATCH_ROWS
 from croma_sql.vectors import Matrix, as_matrix, in_memory, with_direction
 from croma_sql.warehouse.parquet import read_batches, read_footer, read_metadata
 
+ROWS_AT_ONCE = 1024
 PRECISIONS = {"halffloat": np.float16, "float": np.float32, "double": np.float64}
 
 
@@ -50,7 +50,7 @@ def read_vectors(path: Path) -> Iterator[tuple[pa.Array, Matrix]]:
     WarehouseError
         A vector that is not NULL has no direction.
     """
-    for batch in read_batches(path, BATCH_ROWS, ["sample_id", "embedding"]):
+    for batch in read_batches(path, ROWS_AT_ONCE, ["sample_id", "embedding"]):
         ids, column = batch.column("sample_id"), batch.column("embedding")
         matrix = as_matrix(column)
         unexplained = ~with_direction(in_memory(matrix).square) & np.asarray(pc.is_valid(column))

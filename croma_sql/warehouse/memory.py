@@ -17,6 +17,7 @@ SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?I?)B?\s*", re.IGNORECASE)
 BESIDES = 380 * 10**6  # of the 600 MB beside the float32 matrix; the rest is the interpreter's
 PER_ROW = 320  # bytes of a row's text, codes, norms and places in sorting, on top of its vector
 OF_READING = 64 * 10**6  # buffers of Parquet, and what is read at a time
+ENGINES = 150 * 10**6  # what DuckDB, Arrow and compiled code come to hold, over the interpreter
 
 
 def _bytes_of_group(wanted: Wanted) -> int:
@@ -93,6 +94,7 @@ def cut(memory: int | None, size: Size, wanted: Wanted, threads: int) -> Cut:
             return Cut(True, size.rows, blocks + residuals)
         return Cut(True, _whole_groups(left, size, wanted), blocks)
     least = least_room(size.d, size.itemsize, wanted, threads)
+    fixed += ENGINES
     left = memory - fixed - least - min(GROUP_ROWS, size.rows) * bytes_per_anchor(wanted)
     if left < 0:
         raise ScoringError(

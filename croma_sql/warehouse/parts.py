@@ -13,11 +13,12 @@ import pyarrow.compute as pc
 from croma_sql.cohort import Columns, Names, build_scopes
 from croma_sql.udfs.scope import Edges, Int, Neighbours, Progress, Scope, Vectors, Wanted
 from croma_sql.udfs.search import search, search_all
-from croma_sql.warehouse.memory import GROUP_ROWS, Cut, cut
+from croma_sql.warehouse.memory import Cut, cut
 from croma_sql.warehouse.plan import Work
 from croma_sql.warehouse.vectors import loaded, shape_of, size_of
 
-ROWS_TOGETHER = 4 * GROUP_ROWS  # of small scopes, searched side by side
+ROWS_TOGETHER = 8192  # of small scopes, searched side by side
+ROWS_PER_PART = 2048  # of a large scope, made into a table at a time
 
 OnProgress = Callable[[Progress], None]
 
@@ -109,9 +110,9 @@ def _by_itself(
             on_progress=overall.part(n * len(anchors)),
             room=how.room,
         )
-        for at in range(0, len(anchors), GROUP_ROWS):
-            some = slice(start + at, min(start + at + GROUP_ROWS, anchors.stop))
-            found = _rows_of(edges, slice(at, at + GROUP_ROWS))
+        for at in range(0, len(anchors), ROWS_PER_PART):
+            some = slice(start + at, min(start + at + ROWS_PER_PART, anchors.stop))
+            found = _rows_of(edges, slice(at, at + ROWS_PER_PART))
             some_rows = rows.slice(some.start, some.stop - some.start)
             yield Part(some_rows, [found], [scope], _ids(rows), some)
 

@@ -236,6 +236,7 @@ def _write_scores(
             writers["typed_neighbours"].write(typed_table(part, wanted))
             if wanted.k:
                 writers["neighbours"].write(nearest_table(part, wanted))
+            pa.default_memory_pool().release_unused()
         reasons = pa.concat_tables(undefined)
         if len(reasons) and how.on_undefined == "error":
             raise ScoringError(_undefined_message(reasons, len(work.rows)))

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+import threading
 from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO, Self
@@ -27,6 +28,7 @@ class Spilled:
         self.square: Float = np.zeros(n)
         self._dtype = np.dtype(np.uint16) if dtype == np.float16 else dtype
         self._folder = folder
+        self._rooms = threading.local()
         self._file: BinaryIO = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed by __exit__
         self._row_bytes = d * self._dtype.itemsize
 
@@ -53,12 +55,15 @@ class Spilled:
             ) from error
 
     def take(self, rows: Int) -> tuple[Stored, Int]:
-        """Read rows; those close together in one go, with what lies between."""
+        """Read rows; those close together in one go, with what lies between.
+
+        The matrix is this thread's own, which its next ``take`` fills anew.
+        """
         order = np.argsort(rows)
         ascending = rows[order]
         runs = _runs(ascending, gap=max(1, GAP // self._row_bytes))
         lengths = [int(ascending[stop - 1] - ascending[start]) + 1 for start, stop in runs]
-        matrix = np.empty((sum(lengths), self.d), self._dtype)
+        matrix = self._room_for(sum(lengths))
         place = np.empty(len(rows), np.int64)
         at = 0
         for (start, stop), length in zip(runs, lengths, strict=True):
@@ -68,6 +73,13 @@ class Spilled:
             place[order[start:stop]] = ascending[start:stop] - first + at
             at += length
         return matrix, place
+
+    def _room_for(self, rows: int) -> Stored:
+        """Memory of this thread, used again and again: malloc would keep a good deal beside it."""
+        room = getattr(self._rooms, "room", None)
+        if room is None or len(room) < rows:
+            room = self._rooms.room = np.empty((rows, self.d), self._dtype)
+        return room[:rows]
 
 
 GAP = 16 << 10  # bytes that are read and thrown away rather than skipped

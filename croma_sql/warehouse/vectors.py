@@ -69,6 +69,7 @@ def loaded(work: Work, shape: Shape, aside: Path | None) -> Iterator[tuple[Vecto
             for some_ids, batch in read_vectors(path):
                 there, wanted = _wanted(some_ids, ids, place)
                 matrix[there] = batch[wanted]
+        pa.default_memory_pool().release_unused()  # what reading took, beside the matrix
         yield in_memory(matrix), row
         return
     with Spilled(aside, len(ids), shape.d, shape.dtype) as spilled:
@@ -77,6 +78,7 @@ def loaded(work: Work, shape: Shape, aside: Path | None) -> Iterator[tuple[Vecto
                 there, wanted = _wanted(some_ids, ids, place)
                 measured = in_memory(batch[wanted].astype(shape.dtype, copy=False))
                 spilled.write(there, measured.stored, measured.square)
+        pa.default_memory_pool().release_unused()
         yield spilled, row
 
 
