@@ -16,6 +16,8 @@ from croma_sql.errors import CohortError, listed
 from croma_sql.udfs.scope import Scope, Vectors
 from croma_sql.vectors import OnBadVectors, as_matrix, in_memory, with_direction
 
+MOST = 2**31 - 1  # neighbours
+
 
 @dataclass(frozen=True, slots=True)
 class Names:
@@ -120,10 +122,12 @@ def checked_k(k: Any) -> int:
 
 def _whole(value: Any, name: str, what: str) -> int:
     number = isinstance(value, int | float | Decimal | np.integer) and math.isfinite(value)
-    if not number or value != int(value) or value < 1:
+    if not number or isinstance(value, bool) or value != int(value) or value < 1:
         raise CohortError(
             f"{name} is {value!r}; it is the number of {what}, a whole number of at least 1"
         )
+    if value > MOST:
+        raise CohortError(f"{name} is {value}; more than {MOST} {what} cannot be kept")
     return int(value)
 
 

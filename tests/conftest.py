@@ -5,7 +5,16 @@ import pytest
 
 import croma_sql
 
+COMPILED = Path(croma_sql.udfs.__file__).resolve().parent
 SHARED = Path(__file__).parents[2] / "shared" / "data"
+
+
+def pytest_configure():
+    """Drop compiled code that is older than a source: numba looks at a function's own file only."""
+    newest = max(path.stat().st_mtime for path in COMPILED.glob("*.py"))
+    for path in (COMPILED / "__pycache__").glob("*.nb[ci]"):
+        if path.stat().st_mtime < newest:
+            path.unlink()
 
 
 @pytest.fixture

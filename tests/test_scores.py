@@ -1,5 +1,7 @@
 """What scoring keeps, how deep, and within which memory."""
 
+import pathlib
+
 import numpy as np
 import numpy.testing as npt
 import polars as pl
@@ -192,6 +194,47 @@ def test_lists_that_had_to_be_searched_again_are_told(root, tiles, monkeypatch):
     assert again.searched_again == 0
 
 
+@pytest.mark.parametrize("memory", ["5I", "5IB", "5\u0131", "5K\u212a", "9" * 400, "-1", "1e9"])
+def test_what_is_no_size_is_told(root, tiles, memory):
+    with pytest.raises(croma_sql.ScoringError, match="is a number of bytes, or a size such as 4GB"):
+        croma_sql.score(built(root, tiles), memory=memory, **NULL)
+
+
+@pytest.mark.parametrize("depth", [{"m": 2**31}, {"k": 2**63}, {"k": True}, {"k": 0}])
+def test_depths_that_cannot_be_are_told(root, tiles, depth):
+    with pytest.raises(croma_sql.CohortError, match=r"cannot be kept|a whole number of at least 1"):
+        croma_sql.score(built(root, tiles), **depth, **NULL)
+
+
+def test_a_run_that_ends_between_two_files_is_finished_by_the_next(root, tiles, monkeypatch):
+    built(root, tiles)
+    score(root)
+    replace = pathlib.Path.replace
+
+    def fail_for_typed(self, target):
+        if target.name == "typed_neighbours.parquet":
+            raise OSError(28, "No space left on device")
+        return replace(self, target)
+
+    with monkeypatch.context() as context:
+        context.setattr(pathlib.Path, "replace", fail_for_typed)
+        with pytest.raises(croma_sql.ScoringError, match="No space left"):
+            score(root, k=10, first_ranks=True)
+    assert score(root, k=10, first_ranks=True) == "scored"
+    assert count(root, "first_ranks WHERE first_so_rank IS NULL") == 0
+
+
+def test_damaged_neighbours_are_named_before_anything_is_searched(root, tiles):
+    built(root, tiles)
+    score(root, k=10)
+    path = next((root / "scores/neighbours").rglob("*.parquet"))
+    path.write_bytes(b"")
+    with pytest.raises(croma_sql.ScoringError, match=r"neighbours.parquet.*Score with --k to make"):
+        score(root)
+    assert score(root, k=10) == "scored"
+    assert score(root) == "up to date"
+
+
 def test_sizes_are_read_as_people_write_them():
     sizes = ["4GB", "4 gb", "0.5GiB", "100", 100, "3MB", "2m", "1TiB"]
     npt.assert_array_equal(
@@ -210,7 +253,7 @@ def test_a_full_disk_is_told(root, tiles, monkeypatch):
     built(root, tiles)
     monkeypatch.setattr("croma_sql.warehouse.spill.os.pwrite", full)
     with pytest.raises(
-        croma_sql.ScoringError, match=r"No space left on device.* need 0 MB of disk"
+        croma_sql.ScoringError, match=r"No space left on device.* need 1 MB of disk"
     ):
         croma_sql.score(root, **NULL)
     assert scores(root) == {}

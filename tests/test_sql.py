@@ -358,3 +358,35 @@ def test_register_on_a_read_only_database_without_the_macros(tmp_path):
         con.execute(TILES)
     with croma_sql.register(duckdb.connect(path, read_only=True)) as con:
         assert len(con.sql("FROM croma_margins('tiles', m := 1)").fetchall()) == 4
+
+
+def test_depths_may_differ_from_row_to_row(con):
+    """In a LATERAL join or a correlated subquery, one call is asked for several depths."""
+    con.register("tiles", random_cohort(0, n=60, groups=60).frame())
+    margins = con.sql("""
+        SELECT m, count(margin), avg(margin)
+        FROM (VALUES (1), (2), (5), (20)) AS depths(m),
+            LATERAL (FROM croma_margins('tiles', m := m))
+        GROUP BY m ORDER BY m
+    """).fetchall()
+    for m, n, mean in margins:
+        alone = con.sql(f"SELECT count(margin), avg(margin) FROM croma_margins('tiles', m := {m})")
+        assert alone.fetchall() == [(n, pytest.approx(mean))]
+    edges = con.sql("""
+        SELECT k, count(*)
+        FROM (VALUES (2), (7)) AS depths(k), LATERAL (FROM croma_nearest('tiles', k := k))
+        GROUP BY k ORDER BY k
+    """)
+    assert edges.fetchall() == [(2, 120), (7, 420)]
+
+
+def test_ragged_vectors_are_told_with_their_scope(con):
+    con.sql("""
+        CREATE TABLE ragged AS SELECT
+            range AS sample_id, range % 2 AS label, range // 2 % 2 AS confounder, range AS group_id,
+            range // 20 AS part,
+            CASE WHEN range = 27 THEN [1.0, 2.0] ELSE [1.0, range + 1.0, 3.0] END AS embedding
+        FROM range(60)
+    """)
+    with pytest.raises(duckdb.Error, match="scope '1': 'embedding' holds vectors of different"):
+        con.sql("FROM croma_margins('ragged', m := 1, by := 'part')").fetchall()

@@ -142,7 +142,48 @@ def _search_scopes(
     columns: pa.ChunkedArray,
     is_stopped: IsStopped,
 ) -> pa.LargeListArray:
-    """Search each scope (one row of lists); returns one list of `NEIGHBOURS` per scope."""
+    """Search each scope (one row of lists); returns one list of `NEIGHBOURS` per scope.
+
+    What is asked for is the same for every scope, but where a macro stands in a LATERAL join or a
+    correlated subquery.
+    """
+    relation = [sample_names, vectors, labels, confounders, groups, scopes, columns]
+    asked = list(zip(m.to_pylist(), k.to_pylist(), on_bad_vectors.to_pylist(), strict=True))
+    found, places = [], []
+    for one in dict.fromkeys(asked):
+        rows = [row for row, other in enumerate(asked) if other == one]
+        some = relation if len(rows) == len(asked) else [c.take(pa.array(rows)) for c in relation]
+        found.append(
+            _search_alike(
+                *some,
+                m=one[0],
+                k=one[1],
+                on_bad_vectors=one[2],
+                threads=threads[0].as_py(),
+                is_stopped=is_stopped,
+            )
+        )
+        places += rows
+    if len(found) == 1:
+        return found[0]
+    return pa.concat_arrays(found).take(pa.array(np.argsort(places)))
+
+
+def _search_alike(
+    sample_names: pa.ChunkedArray,
+    vectors: pa.ChunkedArray,
+    labels: pa.ChunkedArray,
+    confounders: pa.ChunkedArray,
+    groups: pa.ChunkedArray,
+    scopes: pa.ChunkedArray,
+    columns: pa.ChunkedArray,
+    *,
+    m: Any,
+    k: Any,
+    on_bad_vectors: Any,
+    threads: int,
+    is_stopped: IsStopped,
+) -> pa.LargeListArray:
     lists = [_one_array(c) for c in (labels, confounders, groups, sample_names)]
     bounds = _bounds(lists[0])
     names = [
@@ -156,16 +197,15 @@ def _search_scopes(
         )
         for scope, named in zip(scopes.to_pylist(), columns.to_pylist(), strict=True)
     ]
-    depth, nearest = m[0].as_py(), k[0].as_py()  # these are the same in every row
-    wanted = Wanted(checked_m(_given(depth, "m")), 0 if nearest is None else checked_k(nearest))
+    wanted = Wanted(checked_m(_given(m, "m")), 0 if k is None else checked_k(k))
     built = _scopes(
         _one_array(vectors),
         Columns(*(column.flatten() for column in lists)),
         bounds,
         names,
-        _given(on_bad_vectors[0].as_py(), "on_bad_vectors"),
+        _given(on_bad_vectors, "on_bad_vectors"),
     )
-    found = search_all(built, wanted, threads=threads[0].as_py(), is_stopped=is_stopped)
+    found = search_all(built, wanted, threads=threads, is_stopped=is_stopped)
     rows = _result(found, built, lists[3].flatten())
     return pa.LargeListArray.from_arrays(pa.array(bounds), rows)
 
@@ -193,17 +233,21 @@ def _scopes(
     except CohortError:
         of_scopes = [slice(start, stop) for start, stop in pairwise(bounds)]
         return [
-            build_scopes(
-                in_memory(as_matrix(vectors.flatten()[some], named.embedding)),
-                np.arange(some.stop - some.start),
-                columns.slice(some),
-                [0, some.stop - some.start],
-                [named],
-                on_bad_vectors,
-            )[0]
+            _scope(vectors.flatten()[some], columns.slice(some), named, on_bad_vectors)
             for some, named in zip(of_scopes, names, strict=True)
         ]
     return build_scopes(together, np.arange(bounds[-1]), columns, bounds, names, on_bad_vectors)
+
+
+def _scope(
+    vectors: pa.Array, columns: Columns, names: Names, on_bad_vectors: OnBadVectors
+) -> Scope:
+    try:
+        matrix = as_matrix(vectors, names.embedding)
+    except CohortError as error:
+        raise CohortError(f"{names.prefix}{error}") from error
+    every_row, bounds = np.arange(len(matrix)), [0, len(matrix)]
+    return build_scopes(in_memory(matrix), every_row, columns, bounds, [names], on_bad_vectors)[0]
 
 
 def _result(found: list[Edges], scopes: list[Scope], ids: pa.Array) -> pa.StructArray:

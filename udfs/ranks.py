@@ -43,10 +43,11 @@ def count_nearer(kind, product, rows, cols, half, group, slot, first, first_posi
         first_col = a + 1 if on_diagonal else 0
         for start in range(first_col - first_col % CHUNK, cols.shape[0], CHUNK):
             stop = min(start + CHUNK, cols.shape[0])
-            hits = nearer(
+            of_row, of_col = nearer(
                 line[start:stop], half[i], half_of_col[start:stop], unsure[kind, i],
                 unsure_of_col[start:stop],
             )  # fmt: skip
+            hits = of_row | of_col
             while hits:
                 b = start + lowest_bit(hits)
                 hits &= hits - ONE

@@ -33,7 +33,8 @@ def score(
     ] = False,
     threads: Annotated[int | None, typer.Option(help="Default: all cores.", min=1)] = None,
     memory: Annotated[
-        str | None, typer.Option(help="Most to take, such as 4GB. Default: what the vectors need.")
+        str | None,
+        typer.Option(help="Most to take beside the 400 MB of the program itself, such as 4GB."),
     ] = None,
     on_undefined: Annotated[
         OnUndefined, typer.Option(help="Samples without a margin: refuse, or keep as NULL.")

@@ -12,7 +12,7 @@ GROUP_ROWS = 8192  # of a row group in a scores file
 
 UNITS = {"": 1, "B": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 BINARY = {"KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
-SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?I?)B?\s*", re.IGNORECASE)
+SIZE = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]+)?)\s*((?:[KMGT]I?)?)B?\s*", re.IGNORECASE | re.ASCII)
 
 BESIDES = 380 * 10**6  # of the 600 MB beside the float32 matrix; the rest is the interpreter's
 PER_ROW = 320  # bytes of a row's text, codes, norms and places in sorting, on top of its vector

@@ -16,14 +16,14 @@ import pyarrow.compute as pc
 
 from croma_sql.cohort import checked_k, checked_m, checked_threads
 from croma_sql.edges import margins_of
-from croma_sql.errors import CromaSqlError, ScoringError, listed
+from croma_sql.errors import CromaSqlError, ScoringError, SourceError, listed
 from croma_sql.udfs.scope import Edges, Progress, Wanted
 from croma_sql.udfs.threads import available_cores
 from croma_sql.version import __version__
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks import read_benchmark
 from croma_sql.warehouse.memory import checked_memory
-from croma_sql.warehouse.parquet import read_metadata
+from croma_sql.warehouse.parquet import read_footer, read_metadata
 from croma_sql.warehouse.parts import Part, search_parts
 from croma_sql.warehouse.plan import Work, plan
 from croma_sql.warehouse.publish import publishing
@@ -91,9 +91,10 @@ def score(
     threads : int, optional
         Default: every core this process may use. The result does not depend on it.
     memory : int or str, optional
-        Bytes, or a size such as ``'4GB'``, that scoring may take beside what the interpreter has.
+        Bytes, or a size such as ``'4GB'``, that scoring may take beside what it takes for the
+        smallest cohort: about 400 MB of Python, DuckDB, Polars and compiled code.
         Vectors that do not fit are set aside in the warehouse folder and read block by block.
-        Default: the float32 matrix and 300 MB. The result does not depend on it.
+        Default: the float32 matrix and about 400 MB. The result does not depend on it.
     on_undefined : {'error', 'null'}
         Whether a sample without a margin at m = 5 is an error, or NULL with a reason.
     on_progress : callable, optional
@@ -174,6 +175,8 @@ def _score(
         return Scored(work.benchmark, work.encoder, "no vectors")
     n, left_out = len(work.rows), work.left_out
     kept = _kept(root, work)
+    if not wanted.k:
+        _check_readable(layout.scores_path(root, "neighbours", work.benchmark, work.encoder))
     deepest = Wanted(
         max(wanted.m, kept.wanted.m),
         max(wanted.k, kept.wanted.k),
@@ -209,13 +212,25 @@ def _kept(root: Path, work: Work) -> _Kept:
             continue
         up_to_date = up_to_date and work.is_up_to_date(path)
         about = read_metadata(path)
+        if edges == "typed_neighbours":
+            first_ranks = about.get("first_ranks") is True
         if work.is_up_to_date(path):
             depth[edges], n_undefined = about["depth"], about["n_undefined"]
         elif isinstance(about.get("depth"), int):
             depth[edges] = max(0, min(about["depth"], len(work.rows)))
-        first_ranks = first_ranks or about.get("first_ranks") is True
     kept = Wanted(depth["typed_neighbours"], depth["neighbours"], first_ranks)
     return _Kept(kept, up_to_date, n_undefined)
+
+
+def _check_readable(neighbours: Path) -> None:
+    """Refuse what can neither be kept nor, since no k was asked for, be made again."""
+    if neighbours.exists():
+        try:
+            read_footer(neighbours)
+        except SourceError as error:
+            raise ScoringError(
+                f"{error}. Score with --k to make it again, or delete the file"
+            ) from error
 
 
 def _write_scores(

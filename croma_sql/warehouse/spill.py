@@ -27,9 +27,12 @@ class Spilled:
         self.d, self.itemsize = d, dtype.itemsize
         self.square: Float = np.zeros(n)
         self._dtype = np.dtype(np.uint16) if dtype == np.float16 else dtype
-        self._folder = folder
         self._rooms = threading.local()
-        self._file: BinaryIO = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed by __exit__
+        self._folder = folder
+        try:
+            self._file: BinaryIO = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - see __exit__
+        except OSError as error:
+            raise WarehouseError(self._cannot("set aside", error)) from error
         self._row_bytes = d * self._dtype.itemsize
 
     def __enter__(self) -> Self:
@@ -48,11 +51,7 @@ class Spilled:
                 place = int(rows[order[start]]) * self._row_bytes
                 _write_all(self._file.fileno(), ordered[start:stop].data.cast("B"), place)
         except OSError as error:
-            needed = len(self.square) * self._row_bytes / 1e6
-            raise WarehouseError(
-                f"cannot set vectors aside in {self._folder}: {error.strerror}. Within this memory "
-                f"they need {needed:.0f} MB of disk there; give more memory, or make room"
-            ) from error
+            raise WarehouseError(self._cannot("set aside", error)) from error
 
     def take(self, rows: Int) -> tuple[Stored, Int]:
         """Read rows; those close together in one go, with what lies between.
@@ -69,10 +68,20 @@ class Spilled:
         for (start, stop), length in zip(runs, lengths, strict=True):
             first = int(ascending[start])
             buffer = matrix[at : at + length].data.cast("B")
-            _read_all(self._file.fileno(), buffer, first * self._row_bytes)
+            try:
+                _read_all(self._file.fileno(), buffer, first * self._row_bytes)
+            except OSError as error:
+                raise WarehouseError(self._cannot("read back", error)) from error
             place[order[start:stop]] = ascending[start:stop] - first + at
             at += length
         return matrix, place
+
+    def _cannot(self, what: str, error: OSError) -> str:
+        needed = 1 + len(self.square) * self.d * self.itemsize // 10**6
+        return (
+            f"vectors cannot be {what} in {self._folder}: {error.strerror or error}. Within this "
+            f"memory they need {needed} MB of disk there; give more memory, or make room"
+        )
 
     def _room_for(self, rows: int) -> Stored:
         """Memory of this thread, used again and again: malloc would keep a good deal beside it."""
