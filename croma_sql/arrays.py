@@ -47,7 +47,9 @@ def margins(
     threads : int, optional
         Default: every core this process may use. The result does not depend on it.
     on_progress : callable, optional
-        Gets a `croma_sql.Progress` several times a second; `croma_sql.progress_bar` makes one.
+        Gets a `croma_sql.Progress` several times a second, in the calling thread;
+        `croma_sql.progress_bar` makes one. It must not search in SQL, which would wait for this
+        search to end.
 
     Returns
     -------

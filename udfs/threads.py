@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 ForEach = Callable[..., Any]
 IsStopped = Callable[[], bool]
 IN_LINE = 0.1  # seconds between two looks of a search that queues
-_cores = threading.RLock()  # a search may be asked for by whoever is told of another's progress
+_cores = threading.RLock()  # whoever is told of a search's progress may search too, in its thread
 
 
 def _renew_lock() -> None:
