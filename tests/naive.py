@@ -37,16 +37,8 @@ def neighbours(vectors, label, confounder, group, ids):
     return found
 
 
-def typed_neighbours(vectors, label, confounder, group, ids, m):
-    """Per row: {'SO': [(distance, id), ...], 'OS': [...]}, the m nearest."""
-    return [
-        {kind: row[kind][:m] for kind in ("SO", "OS")}
-        for row in neighbours(vectors, label, confounder, group, ids)
-    ]
-
-
 def margin(neighbours, m):
-    """(d_so, d_os, margin, reason) of one row of `typed_neighbours`; None where undefined."""
+    """(d_so, d_os, margin, reason) of one row of `neighbours`; None where undefined."""
     means = []
     for kind in ("SO", "OS"):
         distances = [distance for distance, _ in neighbours[kind][:m]]

@@ -71,6 +71,19 @@ def assert_is_true_nearest(cohort, edges, wanted, *, exact):
                     assert rank[i] == place
 
 
+@pytest.mark.parametrize("m", [1, 5, 30])
+@pytest.mark.parametrize("name", ["two by two", "duplicates", "unbalanced cells", "many labels"])
+def test_margins_and_reasons_are_those_of_the_naive_reference(name, m):
+    cohort = AWKWARD[name](3)
+    rows = naive.neighbours(cohort.vectors.tolist(), *(c.tolist() for c in cohort.columns()[1:]))
+    expected = [naive.margin(row, m) for row in rows]
+    found = croma_sql.margins(**cohort.arguments(), m=m)
+    assert found["undefined_reason"].to_list() == [reason for *_, reason in expected]
+    for at, column in enumerate(("d_so", "d_os", "margin")):
+        values = np.array([row[at] for row in expected], float)
+        npt.assert_allclose(found[column].to_numpy(), values, atol=1e-12)
+
+
 @pytest.fixture
 def by_blocks(monkeypatch):
     """Search by blocks and on several threads, as large scopes are, also what is small."""

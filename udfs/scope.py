@@ -85,6 +85,11 @@ class Scope:
     rank: Int
     usable: NDArray[np.bool_]
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether every vector can be had without reading it."""
+        return isinstance(self.vectors, InMemory)
+
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
@@ -130,6 +135,11 @@ class Wanted:
     m: int
     k: int = 0
     first_ranks: bool = False
+
+    @property
+    def every_pair(self) -> bool:
+        """Whether pairs that are neither SO nor OS matter too."""
+        return self.k > 0 or self.first_ranks
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from croma_sql.udfs.blocks import BLOCKS
-from croma_sql.udfs.scope import Edges, InMemory, Progress, Scope, Wanted
+from croma_sql.udfs.scope import Edges, Progress, Scope, Wanted
 from croma_sql.udfs.small import search_small
 from croma_sql.udfs.threads import IsStopped, available_cores, cores, never, one_by_one
 from croma_sql.udfs.tiled import search_tiled
@@ -62,6 +62,7 @@ def search(
     Examples
     --------
     >>> import numpy as np
+    >>> from croma_sql.udfs.scope import InMemory
     >>> codes = lambda *values: np.array(values, np.int32)
     >>> z = np.array([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0], [0.6, 0.8]])
     >>> scope = Scope(
@@ -72,7 +73,7 @@ def search(
     [0.2, 0.2, 0.2, 0.2]
     """
     n = len(scope.row)
-    if anchors is None and block is None and _cost(scope) < SMALL and _in_memory(scope):
+    if anchors is None and block is None and _cost(scope) < SMALL and scope.in_memory:
         return search_all([scope], wanted, threads=threads, on_progress=on_progress)[0]
     threads = 1 if _cost(scope) < WORTH_SPREADING else threads or available_cores()
     rows = range(n) if anchors is None else anchors
@@ -109,7 +110,7 @@ def search_all(
     every_row = [range(len(scope.row)) for scope in scopes]
     due = [_pairs_due(scope, wanted, rows) for scope, rows in zip(scopes, every_row, strict=True)]
     tracker = _Tracker(on_progress, sum(due))
-    small = [i for i, scope in enumerate(scopes) if _cost(scope) < SMALL and _in_memory(scope)]
+    small = [i for i, scope in enumerate(scopes) if _cost(scope) < SMALL and scope.in_memory]
     rest = sorted(set(range(len(scopes))).difference(small))
     alone = [i for i in rest if _cost(scopes[i]) <= ON_ONE_THREAD]
     if len(alone) < threads:
@@ -147,10 +148,6 @@ def _batches(scopes: Sequence[Scope], chosen: list[int]) -> list[list[int]]:
     return list(batches.values())
 
 
-def _in_memory(scope: Scope) -> bool:
-    return isinstance(scope.vectors, InMemory)
-
-
 def _room(scope: Scope) -> int:
     """Blocks; and residuals beside the vectors, unless that would double what is large already."""
     n, d = len(scope.row), scope.vectors.d
@@ -166,10 +163,8 @@ def _pairs_due(scope: Scope, wanted: Wanted, anchors: range) -> int:
     is_anchor = np.zeros(len(scope.row), np.bool_)
     is_anchor[anchors.start : anchors.stop] = True
     usable = scope.usable
-    every = wanted.k > 0 or wanted.first_ranks
-    return count_pairs(
-        scope.label[usable], scope.confounder[usable], is_anchor[usable], every=every
-    )
+    label, confounder = scope.label[usable], scope.confounder[usable]
+    return count_pairs(label, confounder, is_anchor[usable], every=wanted.every_pair)
 
 
 def _unheard(done: int, due: int) -> None:

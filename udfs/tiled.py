@@ -70,8 +70,8 @@ def search_tiled(
     """
     n, d = len(scope.row), scope.vectors.d
     if block is None:
-        block = fitting_block(d, threads, min(BLOCKS, room), stored_too=not _in_memory(scope))
-    for_blocks = bytes_of_blocks(block, d, threads, stored_too=not _in_memory(scope))
+        block = fitting_block(d, threads, min(BLOCKS, room), stored_too=not scope.in_memory)
+    for_blocks = bytes_of_blocks(block, d, threads, stored_too=not scope.in_memory)
     arranged = arrange(scope, for_each)
     is_anchor = (arranged.order >= anchors.start) & (arranged.order < anchors.stop)
     positions = np.flatnonzero(is_anchor)
@@ -91,8 +91,9 @@ def search_tiled(
     if wanted.k:
         depths[ANY] = min(wanted.k, n)
     lists = {kind: _empty_lists(is_anchor, depth) for kind, depth in depths.items()}
-    every = wanted.k > 0 or wanted.first_ranks
-    todo = list(tiles(arranged.label, arranged.confounder, is_anchor, block, every=every))
+    todo = list(
+        tiles(arranged.label, arranged.confounder, is_anchor, block, every=wanted.every_pair)
+    )
     if wanted.first_ranks:
         typed = [tile for tile in todo if tile.kind != OTHER]
         _fill(work, lists, typed)
@@ -122,7 +123,7 @@ def least_room(d: int, itemsize: int, wanted: Wanted, threads: int) -> int:
 
 def _rows_per_task(scope: Scope, wanted: Wanted, room: int) -> int:
     """Rows that are measured exactly at a time: their candidates must fit where they are read."""
-    if _in_memory(scope):
+    if scope.in_memory:
         return ROWS_PER_TASK
     fits = room // _bytes_of_candidates(wanted, scope.vectors.d, scope.vectors.itemsize)
     return max(1, min(ROWS_PER_TASK, fits))
@@ -130,10 +131,6 @@ def _rows_per_task(scope: Scope, wanted: Wanted, room: int) -> int:
 
 def _bytes_of_candidates(wanted: Wanted, d: int, itemsize: int) -> int:
     return 2 * _width(max(wanted.m, wanted.k)) * d * itemsize
-
-
-def _in_memory(scope: Scope) -> bool:
-    return isinstance(scope.vectors, InMemory)
 
 
 def _width(depth: int) -> int:

@@ -19,7 +19,7 @@ def demo(
     Tiles of real tissue under three simulated scanners, from data in the package.
     """
     with progress_bars() as report:
-        build(folder, on_progress=lambda name, one, share: report(f"scoring {one}", share))
+        build(folder, on_progress=lambda name, one, done: report(f"scoring {one}", done))
     out = console()
     out.print(ABOUT)
     with connect(folder) as con:
