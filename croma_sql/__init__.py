@@ -7,10 +7,12 @@ from croma_sql.errors import (
     CromaSqlError,
     ScoringError,
     SourceError,
+    StatisticsError,
     WarehouseError,
 )
 from croma_sql.progress import progress_bar
 from croma_sql.session import connect
+from croma_sql.statistics import bootstrap, differences, rank_stability, spearman
 from croma_sql.udfs.duckdb_functions import register
 from croma_sql.udfs.polars_expressions import CromaExpressions
 from croma_sql.udfs.scope import Progress
@@ -31,19 +33,24 @@ __all__ = [
     "Progress",
     "ScoringError",
     "SourceError",
+    "StatisticsError",
     "WarehouseError",
     "__version__",
     "add_benchmark",
+    "bootstrap",
     "check",
     "connect",
     "create_warehouse",
+    "differences",
     "import_embeddings",
     "import_samples",
     "info",
     "margins",
     "neighbours",
     "progress_bar",
+    "rank_stability",
     "register",
     "score",
+    "spearman",
     "typed_neighbours",
 ]

@@ -28,6 +28,10 @@ class ScoringError(CromaSqlError):
     """Scoring that could not give every sample a margin."""
 
 
+class StatisticsError(CromaSqlError):
+    """A statistic that is not known, or a frame that lacks what it is made of."""
+
+
 def listed(values: Iterable[object], *, show: int = 3) -> str:
     """Write the first values for a message: ``'s1', 's2', 's3', ...``."""
     seen = list(islice(values, show + 1))
