@@ -75,13 +75,12 @@ def _quantile(x, g, weight, position):
     while seen <= below:
         i += 1
         seen += weight[g[i]]
-    share = position - below
-    if share == 0.0:
-        return x[i]
-    low = x[i]
-    while seen <= below + 1:
+    low, share = x[i], position - below
+    while share and seen <= below + 1:
         i += 1
         seen += weight[g[i]]
+    if x[i] == low:
+        return low
     return low * (1.0 - share) + x[i] * share
 
 

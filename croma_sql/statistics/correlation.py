@@ -11,9 +11,9 @@ import polars.selectors as cs
 
 from croma_sql.errors import StatisticsError, listed
 from croma_sql.statistics.frames import as_names, as_numbers, read_columns, whole
-from croma_sql.statistics.intervals import check_names, defined, interval, repeated
+from croma_sql.statistics.intervals import check_names, defined, interval
 from croma_sql.statistics.resampling import Float, Plan, checked_plan
-from croma_sql.statistics.rows import codes
+from croma_sql.statistics.rows import codes, columns_at
 
 RESULT = ("x", "y", "rho", "lo", "hi", "p", "n", "draws")
 FEWEST = 3  # rows that make a correlation
@@ -91,7 +91,7 @@ def spearman(
     lo, hi = interval(drawn, plan.level)
     return pl.DataFrame(
         {
-            **repeated(levels.select(by), len(pairs)),
+            **columns_at(levels.select(by), np.repeat(np.arange(len(levels)), len(pairs))),
             "x": [names[x] for x, _ in pairs] * len(levels),
             "y": [names[y] for _, y in pairs] * len(levels),
             "rho": rho.ravel(),

@@ -55,7 +55,7 @@ def _check(wanted: list[str], there: list[str]) -> None:
     missing = [name for name in wanted if name not in there]
     if missing:
         raise StatisticsError(
-            f"the frame has no column {listed(missing)}; it has {listed(there, show=len(there))}"
+            f"the frame has no column {listed(missing)}; it has {listed(there, show=50)}"
         )
 
 

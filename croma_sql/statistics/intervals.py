@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from croma_sql.errors import StatisticsError, listed
 from croma_sql.statistics.frames import as_names
 from croma_sql.statistics.resampling import Float, checked_plan, resample
-from croma_sql.statistics.rows import read_rows
+from croma_sql.statistics.rows import columns_at, read_rows
 from croma_sql.statistics.summaries import parse
 
 RESULT = ("statistic", "estimate", "lo", "hi", "n", "n_undefined", "n_groups", "draws")
@@ -102,11 +102,11 @@ def bootstrap(
     rows = read_rows(frame, by=by, value=value, group=group, subset=subset)
     found = resample(rows, asked, plan)
     lo, hi = interval(found.drawn, plan.level)
-    every = len(asked)
-    counts = {name: np.repeat(count, every) for name, count in rows.counts().items()}
+    repeated = np.repeat(np.arange(len(rows.levels)), len(asked))
+    counts = {name: count[repeated] for name, count in rows.counts().items()}
     return pl.DataFrame(
         {
-            **repeated(rows.levels.select(by), every),
+            **columns_at(rows.levels.select(by), repeated),
             "statistic": [statistic.name for statistic in asked] * len(rows.levels),
             "estimate": found.estimate.ravel(),
             "lo": lo.ravel(),
@@ -125,12 +125,6 @@ def check_names(by: list[str], result: Sequence[str]) -> None:
         raise StatisticsError(
             f"column {listed(both)} has the name of a column of the result; rename it"
         )
-
-
-def repeated(levels: pl.DataFrame, times: int) -> dict[str, pl.Series]:
-    """Every row of the levels so many times, as columns."""
-    rows = np.repeat(np.arange(len(levels)), times)
-    return {column.name: column.gather(rows) for column in levels}
 
 
 def defined(drawn: Float) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from croma_sql.cohort import checked_threads
-from croma_sql.errors import StatisticsError
+from croma_sql.statistics.options import fraction, whole_number
 from croma_sql.statistics.rows import Codes, Rows
 from croma_sql.statistics.summaries import Statistic
 from croma_sql.udfs import resampling as kernels
@@ -61,17 +61,12 @@ def checked_plan(draws: Any, level: Any, seed: Any, threads: Any) -> Plan:
     ------
     StatisticsError
     """
-    if not _is_whole(draws) or draws < 1:
-        raise StatisticsError(f"draws is {draws!r}; it is a whole number of at least 1")
-    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
-        raise StatisticsError(f"level is {level!r}; it lies between 0 and 1, as 0.95 does")
-    if not _is_whole(seed) or seed < 0:
-        raise StatisticsError(f"seed is {seed!r}; it is a whole number of at least 0")
-    return Plan(int(draws), float(level), int(seed), checked_threads(threads) or available_cores())
-
-
-def _is_whole(number: Any) -> bool:
-    return isinstance(number, int | np.integer) and not isinstance(number, bool)
+    return Plan(
+        whole_number("draws", draws),
+        fraction("level", level, like=0.95),
+        whole_number("seed", seed, least=0),
+        checked_threads(threads) or available_cores(),
+    )
 
 
 def resample(rows: Rows, statistics: Sequence[Statistic], plan: Plan) -> Resampled:

@@ -108,6 +108,11 @@ def codes(frame: pl.DataFrame, columns: Sequence[str]) -> tuple[pl.DataFrame, Co
     )
 
 
+def columns_at(levels: pl.DataFrame, places: NDArray[np.intp]) -> dict[str, pl.Series]:
+    """Take rows of the levels, any number of times, as columns by name."""
+    return {column.name: column.gather(places) for column in levels}
+
+
 def _paired(rows: Rows, units: pl.DataFrame, block: Codes) -> Rows:
     """Keep the rows of units that are defined at every level of their block."""
     distinct, unit = codes(units, units.columns)
