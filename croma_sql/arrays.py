@@ -165,8 +165,10 @@ def neighbours(
     Returns
     -------
     polars.DataFrame
-        ``sample_id``, ``type``, ``rank`` (1-based), ``neighbour_id``, ``distance``. The type says
-        whether label and confounder are the Same or Other: ``'SS'``, ``'SO'``, ``'OS'``, ``'OO'``.
+        ``sample_id``, ``type``, ``rank`` (1-based), ``neighbour_id``, ``distance``, ``label_hit``,
+        ``confounder_hit``. The type says whether label and confounder are the Same or Other:
+        ``'SS'``, ``'SO'``, ``'OS'``, ``'OO'``; a hit, whether the class that most of the neighbours up
+        to this rank have is the sample's own (a tie goes to the class that comes first by id).
 
     Examples
     --------
@@ -189,9 +191,11 @@ def neighbours(
             pl.int_ranges(1, pl.col("type").list.len() + 1).alias("rank"),
             pl.col("id").alias("neighbour_id"),
             "distance",
+            "label_hit",
+            "confounder_hit",
         )
         .filter(pl.col("rank").list.len() > 0)
-        .explode("type", "rank", "neighbour_id", "distance")
+        .explode(pl.exclude("sample_id"))
     )
 
 

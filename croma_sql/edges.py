@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from croma_sql.udfs.scope import Edges, Neighbours, Scope
+from croma_sql.udfs.scope import Codes, Edges, Neighbours, Scope
+from croma_sql.udfs.votes import hits
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,8 @@ def nearest_lists(
 ) -> pa.StructArray:
     """Per row, its nearest neighbours of any type: lists ``id``, ``type``, ``distance``.
 
-    Parameters as in `typed_lists`; ``anchors`` are the rows of their only scope that were searched.
+    And lists ``label_hit``, ``confounder_hit``: whether the nearest so far vote for the sample's own
+    (see `croma_sql.udfs.votes.hits`). Parameters as in `typed_lists`; ``anchors`` are the rows of their only scope that were searched.
     """
     offsets, neighbours, distances = _flat([edges.nearest for edges in found])
     label = np.concatenate([scope.label for scope in scopes])
@@ -96,7 +98,19 @@ def nearest_lists(
         "type": pa.ListArray.from_arrays(offsets, types),
         "distance": pa.ListArray.from_arrays(offsets, distances),
     }
+    for name in ("label", "confounder"):
+        voted = [
+            _hits(edges.nearest, scope, getattr(scope, name), anchors)
+            for edges, scope in zip(found, scopes, strict=True)
+        ]
+        fields[f"{name}_hit"] = pa.ListArray.from_arrays(offsets, pa.array(np.concatenate(voted)))
     return pa.StructArray.from_arrays(list(fields.values()), names=list(fields))
+
+
+def _hits(nearest: Neighbours, scope: Scope, code: Codes, anchors: slice) -> NDArray[np.bool_]:
+    anchor = np.arange(len(code))[anchors]
+    of_all = hits(nearest.neighbour, anchor, code, scope.usable, scope.rank)
+    return of_all[nearest.neighbour >= 0]
 
 
 def _flat(found: Sequence[Neighbours]) -> tuple[pa.Array, pa.Array, pa.Array]:

@@ -11,12 +11,31 @@ from croma_sql.warehouse.views import add_source, add_view
 VIEWS = (
     "samples",
     "embeddings",
+    "encoders",
     "typed_neighbours",
     "neighbours",
     "first_ranks",
+    "attributes_but",
     "margins_at",
     "margins",
+    "margin_histogram_at",
+    "encoder_summary_at",
     "encoder_summary",
+    "encoder_ranking",
+    "encoder_mean_ranks",
+    "neighbourhoods_of",
+    "neighbourhoods_at",
+    "knn_accuracy_of",
+    "knn_accuracy_at",
+    "knn_accuracy",
+    "operating_points_of",
+    "operating_points",
+    "fixed_k_summary_of",
+    "fixed_k_summary",
+    "window_shortfall_of",
+    "window_shortfall",
+    "suppliers_at",
+    "hubs_at",
 )
 SOURCES = {"typed_neighbours": "typed_neighbour_files", "neighbours": "neighbour_files"}
 
@@ -35,7 +54,8 @@ def connect(warehouse: str | Path) -> duckdb.DuckDBPyConnection:
     -------
     duckdb.DuckDBPyConnection
         With ``samples``, ``embeddings``, ``typed_neighbours``, ``neighbours``, ``first_ranks``,
-        ``margins``, ``margins_at(m)``, ``encoder_summary``, and what `register` adds.
+        ``margins``, ``margins_at(m)``, ``encoder_summary``, ``encoders``, ``encoder_ranking``,
+        ``encoder_mean_ranks``, and what `register` adds.
 
     Raises
     ------
@@ -48,6 +68,7 @@ def connect(warehouse: str | Path) -> duckdb.DuckDBPyConnection:
     con.execute("SET arrow_large_buffer_size = true")  # scopes of more than 2^31 values
     add_source(con, "sample_files", list(layout.samples_files(root).values()))
     add_source(con, "embedding_files", [file.path for file in layout.embeddings_files(root)])
+    add_source(con, "encoder_files", layout.encoders_files(root))
     scores = layout.scores_files(root)
     for edges, source in SOURCES.items():
         add_source(con, source, [file.path for file in scores if file.edges == edges])

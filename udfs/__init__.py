@@ -18,6 +18,8 @@ chunks.py              holding 64 products against limits at once
 selection.py           keeping the nearest candidates, and ordering them exactly
 ranks.py               counting who is nearer than the first of a type
 pairs.py               every pair of small scopes
+votes.py               whether the nearest vote for the class of a sample
+resampling.py          statistics of margins under many draws of groups
 
 duckdb_functions.py    the search as a DuckDB function, and the macros of ``sql/``
 polars_expressions.py  the search and the tail statistics as Polars expressions

@@ -1,4 +1,4 @@
-"""The SQL door: the search as a DuckDB function, and the macros of ``sql/macros``.
+"""The SQL door: the search as a DuckDB function, and the macros of ``sql/``.
 
 DuckDB hands a search one row per scope, with the columns of the scope as lists, up to 2,048 scopes
 at once and from several threads. Python cannot define table functions or aggregates there, so the
@@ -33,7 +33,8 @@ KERNEL = (
 )
 NEIGHBOURS = (
     "STRUCT(so_id VARCHAR[], so_distance DOUBLE[], os_id VARCHAR[], os_distance DOUBLE[],"
-    " nearest_id VARCHAR[], nearest_type VARCHAR[], nearest_distance DOUBLE[], usable BOOLEAN)[]"
+    " nearest_id VARCHAR[], nearest_type VARCHAR[], nearest_distance DOUBLE[],"
+    " nearest_label_hit BOOLEAN[], nearest_confounder_hit BOOLEAN[], usable BOOLEAN)[]"
 )
 
 _HAS_KERNEL = "SELECT count(*) FROM duckdb_functions() WHERE function_name = ?"
@@ -98,7 +99,7 @@ def _create_functions(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def macro_statements() -> Iterator[str]:
-    """Text of ``sql/macros/*.sql``, each one CREATE OR REPLACE MACRO, helpers first."""
+    """Text of ``sql/macros`` and ``sql/designs``, each one CREATE OR REPLACE MACRO, helpers first."""
     order = {
         "croma_search.sql": 1,
         "croma_margins.sql": 2,
@@ -107,6 +108,14 @@ def macro_statements() -> Iterator[str]:
     }
     folder = files("croma_sql.sql") / "macros"
     for file in sorted(folder.iterdir(), key=lambda file: (order.get(file.name, 0), file.name)):
+        yield file.read_text(encoding="utf-8")
+    yield from design_statements()
+
+
+def design_statements() -> Iterator[str]:
+    """Text of ``sql/designs/*.sql``: macros over plain rows, which need no function of ours."""
+    folder = files("croma_sql.sql") / "designs"
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
         yield file.read_text(encoding="utf-8")
 
 

@@ -22,6 +22,7 @@ _ROWS = [
     ("label", pa.string()),
     ("confounder", pa.string()),
     ("group_id", pa.string()),
+    ("matched", pa.string()),
     ("usable", pa.bool_()),
     ("depth", pa.int32()),
 ]
@@ -42,6 +43,8 @@ _NEAREST = pa.schema(
         ("neighbour_id", pa.list_(pa.string())),
         ("type", pa.list_(pa.string())),
         ("distance", pa.list_(pa.float64())),
+        ("label_hit", pa.list_(pa.bool_())),
+        ("confounder_hit", pa.list_(pa.bool_())),
     ]
 )
 
@@ -64,7 +67,8 @@ def nearest_table(part: Part, wanted: Wanted) -> pa.Table:
     """Nearest neighbours of some rows, of any type."""
     lists = nearest_lists(part.found, part.scopes, part.ids, part.anchors)
     columns = _row_columns(part, wanted.k)
-    columns |= {name: lists.field(name) for name in ("type", "distance")}
+    for name in ("type", "distance", "label_hit", "confounder_hit"):
+        columns[name] = lists.field(name)
     columns["neighbour_id"] = lists.field("id")
     return pa.table(columns, SCHEMAS["neighbours"])
 

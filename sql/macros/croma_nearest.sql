@@ -2,8 +2,11 @@
 --
 -- grain   one row per edge: sample and rank
 -- input   see croma_search.sql
--- output  type is SS, SO, OS or OO: label and confounder the Same or Other. sample_id keeps its
---         type; neighbour_id is text, as sample_id::VARCHAR
+-- output  type is SS, SO, OS or OO: label and confounder the Same or Other. label_hit and
+--         confounder_hit: whether the class that most of the neighbours up to this rank have is the
+--         sample's own; a tie goes to the class that comes first by sample_id, so that
+--         avg(label_hit::INTEGER) per label and rank is the recall of a k-NN vote. sample_id keeps
+--         its type; neighbour_id is text, as sample_id::VARCHAR
 -- NULL    none; a sample with fewer than k candidates in other groups has fewer rows
 CREATE OR REPLACE MACRO croma_nearest(
     relation,
@@ -22,6 +25,8 @@ SELECT
     generate_subscripts(nearest_id, 1) AS rank,
     unnest(nearest_id) AS neighbour_id,
     unnest(nearest_distance) AS distance,
+    unnest(nearest_label_hit) AS label_hit,
+    unnest(nearest_confounder_hit) AS confounder_hit,
     scope
 FROM (
     SELECT *

@@ -107,6 +107,8 @@ SELECT
     neighbours.nearest_id,
     neighbours.nearest_type,
     neighbours.nearest_distance,
+    neighbours.nearest_label_hit,
+    neighbours.nearest_confounder_hit,
     neighbours.usable,
     scope
 FROM rows

@@ -3,7 +3,7 @@
 -- grain   one row per benchmark, encoder, subset and sample, with lists of its neighbours, nearest
 --         first: a sample without neighbours keeps its row, and k-sweeps are list slices
 -- input   $files: paths of scores/neighbours/benchmark=*/encoder=*/*.parquet
--- NULL    subset where the benchmark has none
+-- NULL    subset, matched where the benchmark has none
 SELECT
     benchmark,
     encoder,
@@ -12,9 +12,12 @@ SELECT
     label,
     confounder,
     group_id,
+    matched,
     usable,
     depth,
     neighbour_id,
     type,
-    distance
+    distance,
+    label_hit,
+    confounder_hit
 FROM read_parquet($files, hive_partitioning := true, hive_types_autocast := false);

@@ -10,9 +10,12 @@ SELECT
     NULL::VARCHAR AS label,
     NULL::VARCHAR AS confounder,
     NULL::VARCHAR AS group_id,
+    NULL::VARCHAR AS matched,
     NULL::BOOLEAN AS usable,
     NULL::INTEGER AS depth,
     NULL::VARCHAR[] AS neighbour_id,
     NULL::VARCHAR[] AS type,
-    NULL::DOUBLE[] AS distance
+    NULL::DOUBLE[] AS distance,
+    NULL::BOOLEAN[] AS label_hit,
+    NULL::BOOLEAN[] AS confounder_hit
 WHERE false;

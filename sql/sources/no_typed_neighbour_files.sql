@@ -10,6 +10,7 @@ SELECT
     NULL::VARCHAR AS label,
     NULL::VARCHAR AS confounder,
     NULL::VARCHAR AS group_id,
+    NULL::VARCHAR AS matched,
     NULL::BOOLEAN AS usable,
     NULL::INTEGER AS depth,
     NULL::VARCHAR[] AS so_id,

@@ -3,8 +3,8 @@
 -- grain   one row per benchmark, encoder, subset and sample, with lists of its neighbours, nearest
 --         first: a sample without neighbours keeps its row, and m-sweeps are list slices
 -- input   $files: paths of scores/typed_neighbours/benchmark=*/encoder=*/*.parquet
--- NULL    subset where the benchmark has none; ranks where there is no such neighbour, or where
---         they were not asked for
+-- NULL    subset, matched where the benchmark has none; ranks where there is no such neighbour, or
+--         where they were not asked for
 SELECT
     benchmark,
     encoder,
@@ -13,6 +13,7 @@ SELECT
     label,
     confounder,
     group_id,
+    matched,
     usable,
     depth,
     so_id,
