@@ -13,6 +13,8 @@ from croma_sql.errors import (
 from croma_sql.progress import progress_bar
 from croma_sql.session import connect
 from croma_sql.statistics import bootstrap, differences, rank_stability, spearman
+from croma_sql.statistics.enrichment import enrichment
+from croma_sql.statistics.subgroups import subgroups
 from croma_sql.udfs.duckdb_functions import register
 from croma_sql.udfs.polars_expressions import CromaExpressions
 from croma_sql.udfs.scope import Progress
@@ -43,6 +45,7 @@ __all__ = [
     "create_warehouse",
     "differences",
     "import_embeddings",
+    "enrichment",
     "import_samples",
     "info",
     "margins",
@@ -54,3 +57,4 @@ __all__ = [
     "spearman",
     "typed_neighbours",
 ]
+    "subgroups",

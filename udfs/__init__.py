@@ -20,6 +20,7 @@ ranks.py               counting who is nearer than the first of a type
 pairs.py               every pair of small scopes
 votes.py               whether the nearest vote for the class of a sample
 resampling.py          statistics of margins under many draws of groups
+slices.py              sums over groups of the rows that share attribute values
 
 duckdb_functions.py    the search as a DuckDB function, and the macros of ``sql/``
 polars_expressions.py  the search and the tail statistics as Polars expressions

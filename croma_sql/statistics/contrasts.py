@@ -1,0 +1,161 @@
+r"""How a part of some rows differs from all of them, where rows of one group resemble each other.
+
+Let :math:`x_i` say whether row i is in the part. The difference is a score
+:math:`U = \sum_g U_g`, to which every group contributes
+:math:`U_g = \sum_{i \in g} (x_i - c) e_i` with residuals e. Its variance is the larger of two:
+
+- **robust**, :math:`\sum_g U_g^2`: whatever the correlation within groups (Liang and Zeger 1986,
+  Boos 1992). The score of a part that lives in K groups then is at most :math:`\sqrt K` standard
+  deviations, so that nothing that one slide does is significant.
+- **model**: rows of one variance and one intraclass correlation, that of all rows. Where a few
+  contributions happen to be alike, as when no row of a rare value is in the tail, the robust
+  variance is far too small, and this one is not.
+
+Both follow from sums over groups of products: no statistic needs a second look at the rows.
+
+References
+----------
+K.-Y. Liang and S. L. Zeger, "Longitudinal data analysis using generalized linear models", 1986.
+D. D. Boos, "On generalized score tests", 1992.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+Float = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Of cells with n_g rows of sum y_g in group g; arrays of one shape.
+
+    n, groups, y : rows, groups that hold any, sum
+    yy, yn, nn : sums over groups of y_g y_g, y_g n_g, n_g n_g
+    """
+
+    n: Float
+    groups: Float
+    y: Float
+    yy: Float
+    yn: Float
+    nn: Float
+
+    @classmethod
+    def of(cls, own: Float) -> "Sums":
+        """Name the columns (..., 6) that `croma_sql.udfs.slices` fills."""
+        return cls(*np.moveaxis(own, -1, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Cells, what is around each of them, and sums over groups of products of the two.
+
+    yy, yn, ny, nn : of y_g Y_g, y_g N_g, n_g Y_g, n_g N_g, capitals being the whole's
+    """
+
+    own: Sums
+    whole: Sums
+    yy: Float
+    yn: Float
+    ny: Float
+    nn: Float
+
+    @classmethod
+    def of(cls, own: Float, cross: Float, whole: Float) -> "Part":
+        """Name the columns (..., 6), (..., 4) and (..., 6) that `croma_sql.udfs.slices` fills."""
+        return cls(Sums.of(own), Sums.of(whole), *np.moveaxis(cross, -1, 0))
+
+    def robust_variance(self, a: Any, c: Any, b: Any) -> Float:
+        """Sum of the squares of y_g - a n_g - c Y_g + b N_g over groups."""
+        own, whole = self.own, self.whole
+        squares = own.yy + a * a * own.nn + c * c * whole.yy + b * b * whole.nn
+        products = b * self.yn - a * own.yn - c * self.yy
+        others = a * c * self.ny - a * b * self.nn - c * b * whole.yn
+        variance: Float = np.maximum(squares + 2 * (products + others), 0.0)
+        return variance
+
+    def model_variance(self, inside: Any, outside: Any, correlation: float) -> Float:
+        """Variance of the score if rows inside and outside the part have these variances."""
+        n, rest = self.own.n, self.whole.n - self.own.n
+        both = n * inside + rest * outside
+        a, b = rest * outside * np.sqrt(inside), n * inside * np.sqrt(outside)
+        within = both * n * inside * rest * outside
+        between = (
+            (a + b) ** 2 * self.own.nn - 2 * (a + b) * b * self.nn + b * b * self.whole.nn
+        )  # of weights a inside and -b outside
+        shared = (1 - correlation) * within + correlation * between
+        variance: Float = np.divide(shared, both**2, out=np.zeros_like(shared), where=both > 0)
+        return variance
+
+
+def mean_difference(part: Part, variance: float, alike: float) -> tuple[Float, Float]:
+    """Mean of each part minus that of the whole, and the variance of this estimate.
+
+    Parameters
+    ----------
+    part : sums of any quantity
+    variance, alike : of one row, and the intraclass correlation
+    """
+    own, overall, share = part.own, part.whole.y / part.whole.n, part.own.n / part.whole.n
+    mean = own.y / own.n
+    robust = part.robust_variance(mean, share, share * overall)
+    model = part.model_variance(variance, variance, alike)
+    return mean - overall, np.maximum(robust, model) / own.n**2
+
+
+def mean_score(part: Part, variance: float, alike: float) -> Float:
+    """Standardised score of no difference in means: negative where the part is lower."""
+    overall, share = part.whole.y / part.whole.n, part.own.n / part.whole.n
+    robust = part.robust_variance(overall, share, share * overall)
+    largest = np.maximum(robust, part.model_variance(variance, variance, alike))
+    excess = part.own.y - part.own.n * overall
+    return np.divide(excess, np.sqrt(largest), out=np.zeros_like(excess), where=largest > 0)
+
+
+def intraclass_correlation(y: Float, starts: NDArray[np.int64]) -> float:
+    """How alike rows of one group are: one-way analysis of variance, unequal groups, in [0, 1].
+
+    Parameters
+    ----------
+    y : (n,) sorted by group
+    starts : (groups + 1,) where each group begins
+
+    References
+    ----------
+    A. Donner, "A Review of Inference Procedures for the Intraclass Correlation Coefficient in the
+    One-Way Random Effects Model", 1986.
+
+    Examples
+    --------
+    >>> intraclass_correlation(np.array([1.0, 1.0, 5.0, 5.0]), np.array([0, 2, 4]))
+    1.0
+    """
+    n, sizes = len(y), np.diff(starts)
+    if len(sizes) < 2 or len(sizes) == n:
+        return 0.0
+    means = np.add.reduceat(y, starts[:-1]) / sizes
+    between = float(sizes @ (means - y.mean()) ** 2) / (len(sizes) - 1)
+    within = float(((y - np.repeat(means, sizes)) ** 2).sum()) / (n - len(sizes))
+    size = (n - sizes @ sizes / n) / (len(sizes) - 1)
+    total = between + (size - 1) * within
+    return float(np.clip((between - within) / total, 0.0, 1.0)) if total > 0 else 0.0
+
+
+def false_discovery_rate(p: Float) -> Float:
+    """Smallest false discovery rate at which each test is a discovery.
+
+    References
+    ----------
+    Y. Benjamini and Y. Hochberg, "Controlling the false discovery rate", 1995.
+
+    Examples
+    --------
+    >>> false_discovery_rate(np.array([0.01, 0.02, 0.5])).round(3).tolist()
+    [0.03, 0.03, 0.5]
+    """
+    q: Float = scipy.stats.false_discovery_control(p) if len(p) else p
+    return q

@@ -1,0 +1,81 @@
+"""Which slices are worst, how certain that is, and which of them say nothing new."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from croma_sql.statistics.contrasts import (
+    Float,
+    Part,
+    false_discovery_rate,
+    mean_difference,
+    mean_score,
+)
+from croma_sql.statistics.shrinkage import shrink
+from croma_sql.statistics.slices import Slices
+
+ADDS = 0.05  # chance that any of the refinements of a slice is listed though none adds anything
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Slices that are lower than the whole and than what they refine, worst first.
+
+    slices, deficit, score, p, q : one entry per slice; deficit is the whole's mean minus its own
+    """
+
+    slices: Slices
+    deficit: Float
+    score: Float
+    p: Float
+    q: Float
+
+
+def rank(slices: Slices, variance: float, alike: float) -> Ranked:
+    """Rank slices by their deficit after shrinkage.
+
+    A slice is a discovery if it is lower than the whole and lower than each slice that it refines:
+    its p is the largest of these tests. Refinements that add nothing are then none, and one true
+    subgroup does not make room for false ones by the many refinements it has.
+
+    Parameters
+    ----------
+    slices : every one, the whole first, with sums of margins
+    variance, alike : of one margin, and the intraclass correlation
+    """
+    found = slices.where(_distinct(slices.mark)[1:])  # the first is the whole
+    part = Part.of(found.own, found.cross[:, 0], slices.own[0])
+    difference, uncertainty = mean_difference(part, variance, alike)
+    p = scipy.special.ndtr(mean_score(part, variance, alike))
+    adds = difference < 0
+    refinements = np.bincount(found.parent[found.parent >= 0], minlength=len(slices))
+    for place in range(found.parent.shape[1]):
+        finer = np.flatnonzero(found.parent[:, place] >= 0)
+        parent = found.parent[finer, place]
+        part = Part.of(found.own[finer], found.cross[finer, 1 + place], slices.own[parent])
+        p[finer] = np.maximum(p[finer], scipy.special.ndtr(mean_score(part, variance, alike)))
+        adds[finer] &= _chance(part, variance, alike) * refinements[parent] <= ADDS
+    score = -shrink(difference, uncertainty)
+    listed = np.flatnonzero(adds)
+    order = listed[np.lexsort((p[listed], -score[listed]))]
+    return Ranked(
+        found.where(order),
+        -difference[order],
+        score[order],
+        p[order],
+        false_discovery_rate(p)[order],
+    )
+
+
+def _distinct(mark: NDArray[np.uint64]) -> NDArray[np.intp]:
+    """Of slices of the same rows the first, which has the fewest conditions."""
+    return np.sort(np.unique(mark, return_index=True)[1])
+
+
+def _chance(part: Part, variance: float, alike: float) -> Float:
+    """How likely so low a part is, from the uncertainty of its estimate."""
+    difference, uncertainty = mean_difference(part, variance, alike)
+    chance: Float = scipy.special.ndtr(difference / np.sqrt(uncertainty))
+    return chance
