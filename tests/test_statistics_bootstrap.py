@@ -55,17 +55,17 @@ def random_frame(seed, n=600, encoders=2, groups=40):
 
 
 @pytest.mark.parametrize("subset", [None, "subset"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(rows=ROWS, seed=st.integers(0, 5))
 def test_every_statistic_is_that_of_the_pooled_rows_of_each_draw(subset, rows, seed):
     frame = pl.DataFrame(rows, schema=SCHEMA)
     found = croma_sql.bootstrap(
         frame, by="level", value="value", group="group", subset=subset, statistics=EVERY,
-        draws=25, seed=seed,
+        draws=20, seed=seed,
     )  # fmt: skip
     levels = {row["level"] for row in rows}
     expected = naive_bootstrap.drawn(
-        EVERY, rows, levels, draws=25, seed=seed, subsets=subset is not None
+        EVERY, rows, levels, draws=20, seed=seed, subsets=subset is not None
     )
     assert {(row["level"], row["statistic"]) for row in found.iter_rows(named=True)} == set(
         expected

