@@ -22,6 +22,7 @@ from croma_sql.version import __version__
 from croma_sql.warehouse.benchmarks import add_benchmark
 from croma_sql.warehouse.check import check
 from croma_sql.warehouse.embeddings import import_embeddings
+from croma_sql.warehouse.encoders import import_encoders
 from croma_sql.warehouse.info import info
 from croma_sql.warehouse.layout import create_warehouse
 from croma_sql.warehouse.samples import import_samples
@@ -44,8 +45,9 @@ __all__ = [
     "connect",
     "create_warehouse",
     "differences",
-    "import_embeddings",
     "enrichment",
+    "import_embeddings",
+    "import_encoders",
     "import_samples",
     "info",
     "margins",
@@ -55,6 +57,6 @@ __all__ = [
     "register",
     "score",
     "spearman",
+    "subgroups",
     "typed_neighbours",
 ]
-    "subgroups",

@@ -181,6 +181,19 @@ def test_samples_alone(tmp_path):
     assert out == "2 samples in dataset 'd' of W\n"
 
 
+def test_encoder_attributes(tmp_path):
+    (tmp_path / "e.csv").write_text("model,is_control,family\nUNI2-h,False,uni\nDINOv2-B,True,\n")
+    out = succeed("import", "encoders", "e.csv", "--to", "W", "--encoder", "model", cwd=tmp_path)
+    assert out == "attributes of 2 encoders in W\n"
+    query = "SELECT encoder, is_control, family FROM encoders ORDER BY family"
+    assert succeed("sql", "W", query, "--format", "csv", cwd=tmp_path) == (
+        "encoder,is_control,family\nUNI2-h,false,uni\nDINOv2-B,true,\n"
+    )
+    told = succeed("info", "W", cwd=tmp_path)
+    assert re.search(r"2 +family +DINOv2-B +UNI2-h, DINOv2-B", told)
+    assert "encoders: none" in told
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -197,6 +210,7 @@ def test_samples_alone(tmp_path):
         (["benchmark", "W", "x", "--file", "no.sql"], "no.sql cannot be read"),
         (["score", "W", "--encoder", "GPT"], "no encoder 'GPT'; it has 'UNI 2'"),
         (["import", "samples", "no.csv", "--to", "W", "--dataset", "d"], "no.csv does not exist"),
+        (["import", "encoders", "manifest.csv", "--to", "W"], "no column 'encoder'.*--encoder"),
     ],
 )
 def test_errors_are_a_sentence_on_stderr(scored, arguments, message):

@@ -111,17 +111,20 @@ def test_info_tells_of_scores_whose_benchmark_is_gone(root):
 def test_check_names_every_damaged_file(root):
     import_tiles(root)
     import_tiles(root, encoder="f")
+    croma_sql.import_encoders(root, pl.DataFrame({"encoder": ["e", "f"], "family": ["x", None]}))
     croma_sql.add_benchmark(root, "b", SELECT)
     croma_sql.score(root, on_undefined="null")
     scores = root / "scores/typed_neighbours/benchmark=b"
     cut_short(scores / "encoder=e/typed_neighbours.parquet")
     cut_short(root / "embeddings/encoder=f/d.parquet")
+    cut_short(root / "encoders.parquet")
     (root / "benchmarks" / "broken.sql").write_text("DELETE FROM samples")
     pq.write_table(pa.table({"sample_id": ["s1", "s1"]}), root / "samples" / "twice.parquet")
     problems = croma_sql.check(root)
     for part in (
         "encoder=e/typed_neighbours.parquet is not a readable Parquet file",
         "encoder=f/d.parquet is not a readable Parquet file",
+        "encoders.parquet is not a readable Parquet file",
         "benchmark 'broken' is not a SELECT",
         "twice.parquet: column 'sample_id' is not unique",
     ):

@@ -1,4 +1,4 @@
-"""croma-sql import samples, croma-sql import embeddings."""
+"""croma-sql import samples, import encoders, import embeddings."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -10,9 +10,12 @@ from croma_sql.importers.tables import read_table
 from croma_sql.importers.vectors import check_column
 from croma_sql.progress import progress_bars
 from croma_sql.warehouse.embeddings import import_embeddings
+from croma_sql.warehouse.encoders import import_encoders
 from croma_sql.warehouse.samples import import_samples
 
-app = typer.Typer(help="Bring samples and embeddings into a warehouse.", no_args_is_help=True)
+app = typer.Typer(
+    help="Bring samples, embeddings and encoder attributes into a warehouse.", no_args_is_help=True
+)
 
 Source = Annotated[Path, typer.Argument(show_default=False)]
 Warehouse = Annotated[Path, typer.Option("--to", help="The warehouse; made if new.")]
@@ -38,6 +41,17 @@ def samples(
     """Import ids and attributes from CSV, TSV, Parquet or Arrow."""
     n = import_samples(to, source, dataset=dataset, sample_id=sample_id)
     typer.echo(f"{n} samples in dataset {dataset!r} of {to}")
+
+
+@app.command("encoders")
+def encoders(
+    source: Source,
+    to: Warehouse,
+    encoder: Annotated[str, typer.Option(help="Name of the column of encoder names.")] = "encoder",
+) -> None:
+    """Import attributes of encoders; is_control marks those shown but never ranked."""
+    n = import_encoders(to, source, encoder=encoder)
+    typer.echo(f"attributes of {n} encoders in {to}")
 
 
 @app.command("embeddings")

@@ -3,6 +3,7 @@
 layout.py           where things lie, what names may be, what is there
 publish.py          write beside, sync, rename: everything written goes through it
 samples.py          ids and attributes
+encoders.py         attributes of encoders
 embeddings.py       vectors, one file per encoder and dataset; embedding_files.py reads them back
 benchmarks.py       one SELECT each, run where it can read nothing but the samples
 plan.py             who takes part in scoring a benchmark under an encoder, and what is up to date

@@ -11,6 +11,7 @@ from croma_sql.errors import CromaSqlError, ScoringError, WarehouseError, listed
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks import read_benchmark
 from croma_sql.warehouse.embedding_files import read_shape, read_vectors
+from croma_sql.warehouse.encoders import validated
 from croma_sql.warehouse.parquet import read_table
 from croma_sql.warehouse.plan import planned
 from croma_sql.warehouse.samples import check_ids, check_names, read_ids
@@ -60,6 +61,8 @@ def _checks(root: Path) -> Iterator[tuple[object, Callable[[], list[str]]]]:
     owner: dict[str, str] = {}
     for name, path in layout.samples_files(root).items():
         yield path, partial(_check_samples, name, path, owner)
+    for path in layout.encoders_files(root):
+        yield path, partial(_check_encoders, path)
     for embeddings in layout.embeddings_files(root):
         yield embeddings.path, partial(_check_embeddings, root, embeddings)
     for name, path in layout.benchmarks_files(root).items():
@@ -72,6 +75,18 @@ def _checks(root: Path) -> Iterator[tuple[object, Callable[[], list[str]]]]:
 
 def _name_stray(path: Path) -> list[str]:
     return [f"{path} is not a file that a warehouse has there; move it away, or import it"]
+
+
+def _check_encoders(path: Path) -> list[str]:
+    table = read_table(path)
+    if "encoder" not in table.column_names or not _is_text(table.schema.field("encoder").type):
+        return [f"{path}: column 'encoder' is missing or is not text; import the encoders again"]
+    validated(table, str(path), "encoder")
+    if any(
+        field.name.lower() == "is_control" and field.type != pa.bool_() for field in table.schema
+    ):
+        return [f"{path}: column 'is_control' is not boolean; import the encoders again"]
+    return []
 
 
 def _check_benchmark(root: Path, name: str) -> list[str]:

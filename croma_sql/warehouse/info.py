@@ -9,7 +9,8 @@ from croma_sql.errors import CromaSqlError
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks import read_benchmark
 from croma_sql.warehouse.embedding_files import read_shape
-from croma_sql.warehouse.parquet import read_footer, read_metadata
+from croma_sql.warehouse.encoders import validated
+from croma_sql.warehouse.parquet import read_footer, read_metadata, read_table
 from croma_sql.warehouse.plan import planned
 
 
@@ -32,6 +33,19 @@ class EncoderInfo:
     d: int
     dtype: str
     dropped: int
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderAttributesInfo:
+    """The table of encoder attributes.
+
+    without_vectors : encoders that it tells of, but that have no vectors here
+    """
+
+    n: int
+    attributes: list[str]
+    controls: list[str]
+    without_vectors: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +84,14 @@ class ScoresInfo:
 
 @dataclass(frozen=True, slots=True)
 class WarehouseInfo:
-    """Everything in a warehouse."""
+    """Everything in a warehouse.
+
+    encoder_attributes : None where none were imported
+    """
 
     datasets: list[DatasetInfo]
     encoders: list[EncoderInfo]
+    encoder_attributes: EncoderAttributesInfo | None
     benchmarks: list[BenchmarkInfo]
     scores: list[ScoresInfo]
 
@@ -98,6 +116,7 @@ def info(warehouse: str | Path) -> WarehouseInfo:
     return WarehouseInfo(
         datasets=[_dataset(name, path) for name, path in layout.samples_files(root).items()],
         encoders=[_encoder(file) for file in layout.embeddings_files(root)],
+        encoder_attributes=_encoder_attributes(root),
         benchmarks=[_benchmark(root, name) for name in layout.benchmarks_files(root)],
         scores=[_scores(root, file) for file in layout.scores_files(root)],
     )
@@ -113,6 +132,17 @@ def _encoder(file: layout.EmbeddingsFile) -> EncoderInfo:
     shape = read_shape(file.path)
     n = read_footer(file.path).num_rows
     return EncoderInfo(file.encoder, file.dataset, n, shape.d, shape.dtype, len(shape.dropped))
+
+
+def _encoder_attributes(root: Path) -> EncoderAttributesInfo | None:
+    for path in layout.encoders_files(root):
+        table = validated(read_table(path), str(path), "encoder")
+        names = table.column("encoder").to_pylist()
+        controls = table.column("encoder").filter(table.column("is_control")).to_pylist()
+        with_vectors = {file.encoder for file in layout.embeddings_files(root)}
+        unknown = [name for name in names if name not in with_vectors]
+        return EncoderAttributesInfo(len(names), table.column_names[2:], controls, unknown)
+    return None
 
 
 def _benchmark(root: Path, name: str) -> BenchmarkInfo:

@@ -103,6 +103,11 @@ def samples_path(root: Path, dataset: str) -> Path:
     return _place(root, "samples", f"{_segment(dataset, 'dataset')}.parquet")
 
 
+def encoders_path(root: Path) -> Path:
+    """File of the attributes of encoders."""
+    return _place(root, "encoders.parquet")
+
+
 def embeddings_path(root: Path, encoder: str, dataset: str) -> Path:
     """File of an encoder's vectors of a dataset."""
     folder = f"encoder={_segment(encoder, 'encoder')}"
@@ -126,6 +131,11 @@ def scores_path(root: Path, edges: Edges, benchmark: str, encoder: str) -> Path:
 def samples_files(root: Path) -> dict[str, Path]:
     """Datasets and their files, by name."""
     return {unquote(path.stem): path for path in _inside(root, "samples/*.parquet")}
+
+
+def encoders_files(root: Path) -> list[Path]:
+    """List the file of the attributes of encoders, where there is one."""
+    return list(_inside(root, "encoders.parquet"))
 
 
 def embeddings_files(root: Path) -> list[EmbeddingsFile]:

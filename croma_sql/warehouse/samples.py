@@ -1,6 +1,7 @@
 """Ids and attributes of a dataset."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -156,7 +157,13 @@ def check_ids(ids: pa.Array, name: str, column: str) -> None:
         )
 
 
-def check_names(columns: list[str], name: str) -> None:
+def check_names(
+    columns: list[str],
+    name: str,
+    *,
+    id_column: str = "sample_id",
+    reserved: Sequence[str] = RESERVED,
+) -> None:
     """Refuse names that SQL cannot tell apart, cannot say, or that the warehouse uses itself."""
     if any(not column.strip() for column in columns):
         raise SourceError(
@@ -168,10 +175,10 @@ def check_names(columns: list[str], name: str) -> None:
     if twice:
         raise SourceError(
             f"{name}: columns {listed(twice)} have one name in SQL (capitals do not count, and the "
-            "id column becomes 'sample_id'); rename one of them"
+            f"id column becomes {id_column!r}); rename one of them"
         )
-    reserved = [column for column in columns if column.lower() in RESERVED]
-    if reserved:
+    taken = [column for column in columns if column.lower() in reserved]
+    if taken:
         raise SourceError(
-            f"{name}: column {reserved[0]!r} is a name that the warehouse uses itself; rename it"
+            f"{name}: column {taken[0]!r} is a name that the warehouse uses itself; rename it"
         )
