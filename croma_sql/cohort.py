@@ -188,6 +188,7 @@ def build_scopes(
     bounds: Sequence[int] | NDArray[np.integer],
     names: Sequence[Names],
     on_bad_vectors: OnBadVectors,
+    wholes: NDArray[np.int64] | None = None,
 ) -> list[Scope]:
     """Validate the rows of many scopes at once and encode them for the search.
 
@@ -199,6 +200,8 @@ def build_scopes(
     bounds : (s + 1,) first row of each scope, and the end
     names : (s,) what each scope calls its columns, and where it came from
     on_bad_vectors, errors : as in `build_scope`
+    wholes : (w + 1,) bounds of the ranges of scopes that have two labels and two confounders
+        together; default: every scope by itself
     """
     if on_bad_vectors not in ("error", "drop", "null"):
         raise CohortError(
@@ -221,6 +224,11 @@ def build_scopes(
     if not _look_sound(texts, scopes, bounds, on_bad_vectors):
         for scope, some, scope_names in zip(scopes, of_scopes, names, strict=True):
             _check(scope, texts.slice(some), scope_names, on_bad_vectors)
+    names_from = dict(zip(bounds, names, strict=False))  # of scopes without rows, the next one's
+    for start, stop in pairwise(bounds if wholes is None else wholes):
+        of_whole = slice(start, stop)
+        takes_part = usable[of_whole]
+        _check_two(label[of_whole][takes_part], confounder[of_whole][takes_part], names_from[start])
     return scopes
 
 
@@ -250,10 +258,6 @@ def _look_sound(
         return False
     if on_bad_vectors == "error" and not all(scope.usable.all() for scope in scopes):
         return False
-    for scope in scopes:
-        for code in (scope.label[scope.usable], scope.confounder[scope.usable]):
-            if len(code) and code.min() == code.max():
-                return False
     if texts.sample_id is None:
         return True
     of_scope = np.repeat(np.arange(len(scopes)), np.diff(bounds))
@@ -271,14 +275,6 @@ def _check(scope: Scope, texts: Columns, names: Names, on_bad_vectors: OnBadVect
         _check_no_nulls(column, shown, name, names)
     if on_bad_vectors == "error":
         _check_directions(scope.usable, shown, names)
-    usable = scope.usable
-    _check_two(scope.label[usable], names.label, "label, so no sample has an OS neighbour", names)
-    _check_two(
-        scope.confounder[usable],
-        names.confounder,
-        "confounder, so no sample has an SO neighbour",
-        names,
-    )
 
 
 def _check_length(array: pa.Array, n: int, column: str, names: Names) -> None:
@@ -326,9 +322,13 @@ def _check_directions(usable: NDArray[np.bool_], shown: pa.Array, names: Names) 
         )
 
 
-def _check_two(code: NDArray[np.int32], column: str, lacking: str, names: Names) -> None:
-    if len(code) and code.min() == code.max():
-        raise CohortError(
-            f"{names.prefix}column {column!r} has one value in all {len(code)} rows: there is no "
-            f"other {lacking}. A margin needs at least two labels and two confounders"
-        )
+def _check_two(label: NDArray[np.int32], confounder: NDArray[np.int32], names: Names) -> None:
+    for code, column, lacking in (
+        (label, names.label, "label, so no sample has an OS neighbour"),
+        (confounder, names.confounder, "confounder, so no sample has an SO neighbour"),
+    ):
+        if len(code) and code.min() == code.max():
+            raise CohortError(
+                f"{names.prefix}column {column!r} has one value in all {len(code)} rows: there is "
+                f"no other {lacking}. A margin needs at least two labels and two confounders"
+            )

@@ -13,8 +13,10 @@ def within_range(x):
     return [math.ldexp(value, -exponent) for value in x]
 
 
-def neighbours(vectors, label, confounder, group, ids):
-    """Per row: {'SO': [(distance, id), ...], 'OS', 'ANY'}, nearest first, ties by id as text."""
+def neighbours(vectors, label, confounder, group, ids, match=None):
+    """Per row: {'SO': [(distance, id), ...], 'OS', 'ANY'}, nearest first, ties by id as text.
+
+    `match`: what a row and its neighbours must agree in, one value per row."""
     vectors = [within_range(x) for x in vectors]
     square = [inner(x, x) for x in vectors]
     found = []
@@ -25,7 +27,7 @@ def neighbours(vectors, label, confounder, group, ids):
     for i in range(len(label)):
         of_type = {"SO": [], "OS": [], "ANY": []}
         for j in range(len(label)):
-            if group[i] == group[j]:
+            if group[i] == group[j] or (match is not None and match[i] != match[j]):
                 continue
             edge = (cosine_distance(i, j), str(ids[j]))
             of_type["ANY"].append(edge)
@@ -35,6 +37,12 @@ def neighbours(vectors, label, confounder, group, ids):
                 of_type["OS"].append(edge)
         found.append({kind: sorted(edges) for kind, edges in of_type.items()})
     return found
+
+
+def first_rank(neighbours, kind):
+    """Place of the first of a type among all of any type, from 1; None where there is none."""
+    ids = [other for _, other in neighbours["ANY"]]
+    return ids.index(neighbours[kind][0][1]) + 1 if neighbours[kind] else None
 
 
 def margin(neighbours, m):

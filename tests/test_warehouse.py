@@ -87,20 +87,30 @@ def test_attributes_stand_beside_margins_unless_the_benchmark_says_otherwise(roo
     assert row["label"].item().endswith("?")
     assert row["margin"].item() != 9.0
     assert row.columns == [
-        "benchmark", "encoder", "subset", "sample_id", "label", "confounder", "group_id", "d_so",
-        "d_os", "margin", "undefined_reason", "dataset", "x y",
+        "benchmark", "encoder", "subset", "sample_id", "label", "confounder", "group_id",
+        "matched", "d_so", "d_os", "margin", "undefined_reason", "dataset", "x y",
     ]  # fmt: skip
 
 
 # What comes out
 
 
+ARGUMENTS = {
+    "attributes_but": "([]::VARCHAR[])",
+    "dominant_confounders": "([]::VARCHAR[])",
+    "knn_accuracy_at": "([5])",
+    **{view: "(5)" for view in VIEWS if view.endswith("_at") and view != "knn_accuracy_at"},
+    **{view: "('points')" for view in VIEWS if view.endswith("_of")},
+}
+POINTS = "SELECT '' AS benchmark, '' AS encoder, 5 AS k, 0.5 AS bio_bacc WHERE false"
+
+
 def test_an_empty_warehouse_answers_with_no_rows(root):
     croma_sql.create_warehouse(root)
     with croma_sql.connect(root) as con:
         for view in VIEWS:
-            relation = "margins_at(5)" if view == "margins_at" else view
-            assert con.sql(f"FROM {relation}").fetchall() == []
+            relation = f"{view}{ARGUMENTS.get(view, '')}"
+            assert con.sql(f"WITH points AS ({POINTS}) FROM {relation}").fetchall() == []
     assert croma_sql.check(root) == []
     assert croma_sql.info(root).datasets == []
 

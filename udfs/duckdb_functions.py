@@ -99,7 +99,7 @@ def _create_functions(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def macro_statements() -> Iterator[str]:
-    """Text of ``sql/macros`` and ``sql/designs``, each one CREATE OR REPLACE MACRO, helpers first."""
+    """Text of ``sql/macros`` and ``sql/designs``: each one a macro, helpers first."""
     order = {
         "croma_search.sql": 1,
         "croma_margins.sql": 2,

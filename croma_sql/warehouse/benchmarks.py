@@ -6,6 +6,7 @@ reach nothing else: no file, no network, no Python variable, no setting.
 
 import json
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import duckdb
@@ -15,23 +16,29 @@ import pyarrow.compute as pc
 from croma_sql.cohort import as_column, as_text
 from croma_sql.errors import BenchmarkError, CohortError, listed
 from croma_sql.interrupt import interruptibly
+from croma_sql.udfs.duckdb_functions import design_statements
 from croma_sql.warehouse import layout
+from croma_sql.warehouse.designs import filled_cells, incomplete
 from croma_sql.warehouse.publish import publishing
 from croma_sql.warehouse.views import add_source, add_view, damaged
 
 REQUIRED = ("sample_id", "label", "confounder", "group_id")
 OPTIONAL = ("subset",)
+MATCH = "match_"
 SHAPE = (
-    "A benchmark is one SELECT over samples that gives sample_id, label, confounder and group_id, "
-    "and where scopes overlap or differ, subset"
+    "A benchmark is one SELECT over samples that gives sample_id, label, confounder and group_id; "
+    "where scopes overlap or differ, subset; and where neighbours must agree on more, match_... "
+    "columns"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """Rows of a benchmark: columns subset, sample_id, label, confounder, group_id, all text.
+    """Rows of a benchmark.
 
-    Sorted by subset and sample_id; subset is NULL throughout where the benchmark has none.
+    rows : columns subset, sample_id, label, confounder, group_id, matched, all text; sorted by
+        subset, matched and sample_id. subset is NULL throughout where the benchmark has none;
+        matched is a JSON object of its match_... columns, ``{"centre": "A"}``, or NULL likewise
     """
 
     name: str
@@ -46,8 +53,10 @@ def add_benchmark(warehouse: str | Path, name: str, select: str) -> Benchmark:
     warehouse : path
     name : str
     select : str
-        One SELECT over ``samples``. ``confounder`` may be any expression; attributes need not be
-        selected, the view ``margins`` has them all.
+        One SELECT over ``samples``, which may use the designs of ``sql/designs``. ``confounder``
+        may be any expression; attributes need not be selected, the view ``margins`` has them all.
+        Rows with one ``subset`` are a scope of their own. Within it, neighbours have the values of
+        their anchor in every column whose name begins with ``match_``.
 
     Returns
     -------
@@ -56,7 +65,8 @@ def add_benchmark(warehouse: str | Path, name: str, select: str) -> Benchmark:
     Raises
     ------
     BenchmarkError
-        Not one SELECT, other columns, NULLs, a sample twice in a subset, or SQL that fails.
+        Not one SELECT, other columns, NULLs, a sample twice in a subset, a subset without all its
+        labels under all its confounders, or SQL that fails.
 
     Examples
     --------
@@ -120,7 +130,7 @@ def _check_is_select(con: duckdb.DuckDBPyConnection, name: str, select: str) -> 
 
 
 def _enclose(con: duckdb.DuckDBPyConnection, root: Path) -> None:
-    """Load the samples, then shut the connection off from everything else."""
+    """Load the samples and the designs, then shut the connection off from everything else."""
     add_source(con, "sample_files", list(layout.samples_files(root).values()))
     add_view(con, "samples")
     try:
@@ -130,35 +140,31 @@ def _enclose(con: duckdb.DuckDBPyConnection, root: Path) -> None:
     con.execute("DROP VIEW samples")
     con.execute("DROP VIEW sample_files")
     con.execute("ALTER TABLE enclosed RENAME TO samples")
+    for statement in design_statements():
+        con.execute(statement)
     con.execute("SET enable_external_access = false")
     con.execute("SET python_enable_replacements = false")
     con.execute("SET lock_configuration = true")
 
 
 def _validated(table: pa.Table, known: pa.ChunkedArray, name: str) -> pa.Table:
-    found = [column.lower() for column in table.column_names]
-    missing = [column for column in REQUIRED if column not in found]
-    if missing:
-        raise BenchmarkError(f"benchmark {name!r} gives no {listed(missing)}. {SHAPE}")
-    extra = [column for column in found if column not in REQUIRED + OPTIONAL]
-    if extra or len(set(found)) != len(found):
-        raise BenchmarkError(
-            f"benchmark {name!r} gives {listed(extra or sorted(found))} too. {SHAPE}, each once. "
-            "Attributes need not be selected: the view margins has them all"
-        )
+    _check_names(table.column_names, name)
     if not len(table):
         raise BenchmarkError(f"benchmark {name!r} gives no rows; check its WHERE")
     try:
         columns = {
-            column: as_text(as_column(table.column(i), column), column)
-            for i, column in enumerate(found)
+            column if _is_match(column) else column.lower(): as_text(
+                as_column(values, column), column
+            )
+            for column, values in zip(table.column_names, table.columns, strict=True)
         }
     except CohortError as error:
         raise BenchmarkError(f"benchmark {name!r}: {error}") from error
     for column in columns:
         _check_no_nulls(columns[column], columns["sample_id"], column, name)
     columns.setdefault("subset", pa.nulls(len(table), pa.string()))
-    rows = pa.table({column: columns[column] for column in ("subset", *REQUIRED)})
+    columns["matched"] = _matched(columns)
+    rows = pa.table({column: columns[column] for column in ("subset", *REQUIRED, "matched")})
     _check_unique(rows, name)
     strangers = columns["sample_id"].filter(pc.invert(pc.is_in(columns["sample_id"], known)))
     if len(strangers):
@@ -166,7 +172,41 @@ def _validated(table: pa.Table, known: pa.ChunkedArray, name: str) -> pa.Table:
             f"benchmark {name!r} gives {len(strangers)} sample_id(s) that no sample has: "
             f"{listed(strangers.to_pylist())}"
         )
-    return rows.sort_by([("subset", "ascending"), ("sample_id", "ascending")]).combine_chunks()
+    _check_complete(rows, name)
+    order = [(column, "ascending") for column in ("subset", "matched", "sample_id")]
+    return rows.sort_by(order).combine_chunks()
+
+
+def _is_match(column: str) -> bool:
+    return column.lower().startswith(MATCH) and len(column) > len(MATCH)
+
+
+def _check_names(columns: list[str], name: str) -> None:
+    found = [column.lower() for column in columns]
+    missing = [column for column in REQUIRED if column not in found]
+    if missing:
+        raise BenchmarkError(f"benchmark {name!r} gives no {listed(missing)}. {SHAPE}")
+    extra = [column for column in found if column not in REQUIRED + OPTIONAL]
+    extra = [column for column in extra if not _is_match(column)]
+    if extra or len(set(found)) != len(found):
+        raise BenchmarkError(
+            f"benchmark {name!r} gives {listed(extra or sorted(found))} too. {SHAPE}, each once. "
+            "Attributes need not be selected: the view margins has them all"
+        )
+
+
+def _matched(columns: dict[str, pa.Array]) -> pa.Array:
+    """Write what neighbours must have in common as JSON; NULL where that is nothing."""
+    match = {column[len(MATCH) :]: columns[column] for column in columns if _is_match(column)}
+    if not match:
+        return pa.nulls(len(columns["sample_id"]), pa.string())
+    names = sorted(match)
+
+    @cache
+    def as_json(*values: str) -> str:
+        return json.dumps(dict(zip(names, values, strict=True)), ensure_ascii=False)
+
+    return pa.array(list(map(as_json, *(match[name].to_pylist() for name in names))))
 
 
 def _check_no_nulls(values: pa.Array, ids: pa.Array, column: str, name: str) -> None:
@@ -186,6 +226,19 @@ def _check_unique(rows: pa.Table, name: str) -> None:
             f"benchmark {name!r} gives {len(twice)} sample(s) more than once in a subset: "
             f"{listed(twice.column('sample_id').to_pylist())}. A join may repeat rows; a sample in "
             "several scopes needs a column subset that tells them apart"
+        )
+
+
+def _check_complete(rows: pa.Table, name: str) -> None:
+    filled = filled_cells(rows)
+    faults = incomplete(filled)
+    if faults:
+        more = "; ..." if len(faults) > 3 else ""
+        raise BenchmarkError(
+            f"benchmark {name!r}: {len(faults)} of {len(filled)} subset(s) are incomplete: "
+            f"{'; '.join(faults[:3])}{more}. A subset has all its labels under all its "
+            "confounders, and two of each at least. Leave it out in the WHERE, or let "
+            "croma_quartets build those that are complete"
         )
 
 

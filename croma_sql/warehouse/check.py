@@ -15,7 +15,7 @@ from croma_sql.warehouse.encoders import validated
 from croma_sql.warehouse.parquet import read_table
 from croma_sql.warehouse.plan import planned
 from croma_sql.warehouse.samples import check_ids, check_names, read_ids
-from croma_sql.warehouse.score_tables import SCHEMAS
+from croma_sql.warehouse.score_schemas import SCHEMAS
 
 LISTS = {
     "typed_neighbours": [("so_id", "so_distance"), ("os_id", "os_distance")],

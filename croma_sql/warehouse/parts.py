@@ -48,9 +48,9 @@ def search_parts(
     """
     shape = shape_of(work.files)
     how = cut(memory, size_of(work, shape), wanted, threads)
-    bounds = _bounds(work.rows.column("subset").combine_chunks())
+    bounds, subsets = _bounds(work.rows, "subset", "matched"), _bounds(work.rows, "subset")
     with loaded(work, shape, None if how.in_memory else aside) as (vectors, row):
-        scopes = _scopes(work.rows, bounds, vectors, row)
+        scopes = _scopes(work.rows, bounds, subsets, vectors, row)
         overall = _Overall(report, sum(len(scope.row) ** 2 for scope in scopes))
         for first, last in _batches(bounds, min(ROWS_TOGETHER, how.anchors)):
             rows = work.rows.slice(bounds[first], bounds[last] - bounds[first])
@@ -60,22 +60,26 @@ def search_parts(
                 yield from _by_itself(rows, scopes[first], wanted, threads, how, overall)
 
 
-def _scopes(rows: pa.Table, bounds: Int, vectors: Vectors, row: Int) -> list[Scope]:
-    subsets = rows.column("subset").take(bounds[:-1]).to_pylist()
+def _scopes(rows: pa.Table, bounds: Int, subsets: Int, vectors: Vectors, row: Int) -> list[Scope]:
+    of_scope = rows.column("subset").take(bounds[:-1]).to_pylist()
     columns = (
         rows.column(name).combine_chunks()
         for name in ("label", "confounder", "group_id", "sample_id")
     )
-    names = [Names(where="" if subset is None else f"subset {subset!r}") for subset in subsets]
+    names = [Names(where="" if subset is None else f"subset {subset!r}") for subset in of_scope]
     # Only vectors stored as NULL are bad here; others stopped the reading.
-    return build_scopes(vectors, row, Columns(*columns), bounds, names, on_bad_vectors="null")
+    return build_scopes(
+        vectors, row, Columns(*columns), bounds, names, on_bad_vectors="null", wholes=subsets
+    )
 
 
-def _bounds(subset: pa.Array) -> Int:
-    """First row of each subset, and the end; rows are sorted by subset, or all have none."""
-    changes = pc.fill_null(pc.not_equal(subset[1:], subset[:-1]), False)
-    starts = 1 + np.flatnonzero(np.asarray(changes))
-    return np.concatenate([[0], starts, [len(subset)]]).astype(np.int64)
+def _bounds(rows: pa.Table, *columns: str) -> Int:
+    """First row of each run in which no column changes, and the end; a column may be NULL."""
+    changes = np.zeros(max(0, len(rows) - 1), np.bool_)
+    for column in columns:
+        values = rows.column(column).combine_chunks()
+        changes |= np.asarray(pc.fill_null(pc.not_equal(values[1:], values[:-1]), False))
+    return np.concatenate([[0], 1 + np.flatnonzero(changes), [len(rows)]]).astype(np.int64)
 
 
 def _batches(bounds: Int, rows: int) -> Iterator[tuple[int, int]]:

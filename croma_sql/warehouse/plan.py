@@ -14,9 +14,11 @@ from croma_sql.errors import ScoringError, listed
 from croma_sql.version import __version__
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks import Benchmark, read_benchmark
+from croma_sql.warehouse.designs import filled_cells, lost
 from croma_sql.warehouse.embedding_files import read_shape
 from croma_sql.warehouse.parquet import read_metadata
 from croma_sql.warehouse.samples import read_ids
+from croma_sql.warehouse.score_schemas import SCHEMAS
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,10 @@ def plan(root: Path, benchmark: Benchmark, encoder: str) -> Work:
         )
     takes_part = pc.is_in(benchmark.rows.column("sample_id"), with_vector)
     rows = benchmark.rows.filter(takes_part).combine_chunks()
-    digest = hashlib.sha256(f"{__version__} {layout.FORMAT}\n".encode())
+    if files and len(rows) < len(benchmark.rows):
+        _check_still_complete(benchmark.rows, rows)
+    kept = [schema.names for schema in SCHEMAS.values()]
+    digest = hashlib.sha256(f"{__version__} {layout.FORMAT} {kept}\n".encode())
     for file in files:
         stat = file.path.stat()
         digest.update(_digest(file.path, stat.st_ino, stat.st_size, stat.st_mtime_ns))
@@ -76,6 +81,17 @@ def plan(root: Path, benchmark: Benchmark, encoder: str) -> Work:
         files=[file.path for file in files],
         fingerprint=digest.hexdigest(),
     )
+
+
+def _check_still_complete(asked: pa.Table, left: pa.Table) -> None:
+    faults = lost(filled_cells(asked), filled_cells(left))
+    if faults:
+        more = "; ..." if len(faults) > 3 else ""
+        raise ScoringError(
+            f"{len(asked) - len(left)} rows have vectors that were dropped on import, and without "
+            f"them {len(faults)} subset(s) are incomplete: {'; '.join(faults[:3])}{more}. Leave "
+            "these out in the benchmark's WHERE, or import with --on-bad-vectors null"
+        )
 
 
 @lru_cache(maxsize=1024)

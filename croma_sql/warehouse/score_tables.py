@@ -1,4 +1,4 @@
-"""Columns of scores files, and writing them.
+"""Writing scores files.
 
 Row groups do not depend on how the search was cut, so neither do the bytes of a file.
 """
@@ -15,41 +15,7 @@ from croma_sql.warehouse import layout
 from croma_sql.warehouse.memory import GROUP_ROWS
 from croma_sql.warehouse.parquet import WRITING, metadata
 from croma_sql.warehouse.parts import Part
-
-_ROWS = [
-    ("subset", pa.string()),
-    ("sample_id", pa.string()),
-    ("label", pa.string()),
-    ("confounder", pa.string()),
-    ("group_id", pa.string()),
-    ("matched", pa.string()),
-    ("usable", pa.bool_()),
-    ("depth", pa.int32()),
-]
-_TYPED = pa.schema(
-    [
-        *_ROWS,
-        ("so_id", pa.list_(pa.string())),
-        ("so_distance", pa.list_(pa.float64())),
-        ("os_id", pa.list_(pa.string())),
-        ("os_distance", pa.list_(pa.float64())),
-        ("first_so_rank", pa.int64()),
-        ("first_os_rank", pa.int64()),
-    ]
-)
-_NEAREST = pa.schema(
-    [
-        *_ROWS,
-        ("neighbour_id", pa.list_(pa.string())),
-        ("type", pa.list_(pa.string())),
-        ("distance", pa.list_(pa.float64())),
-        ("label_hit", pa.list_(pa.bool_())),
-        ("confounder_hit", pa.list_(pa.bool_())),
-    ]
-)
-
-
-SCHEMAS: dict[layout.Edges, pa.Schema] = {"typed_neighbours": _TYPED, "neighbours": _NEAREST}
+from croma_sql.warehouse.score_schemas import SCHEMAS
 
 
 def typed_table(part: Part, wanted: Wanted) -> pa.Table:

@@ -3,8 +3,9 @@
 -- grain   one row per benchmark, encoder, subset and sample
 -- reads   typed_neighbour_files, samples
 -- input   m: 1 to the depth scored (20 by default); more is an error
--- NULL    margin with an undefined_reason, see croma_undefined_reason; subset where the benchmark has
---         none; attributes of a sample that has since been removed
+-- output  matched: what neighbours had in common with the sample, as JSON: {"centre": "A"}
+-- NULL    margin with an undefined_reason, see croma_undefined_reason; subset, matched where the
+--         benchmark has none; attributes of a sample that has since been removed
 -- notes   Every attribute of the sample stands beside its margin, except one that goes by the name of
 --         a column here: where the benchmark says label, it is the benchmark's label that is meant.
 CREATE OR REPLACE MACRO margins_at(m) AS TABLE
@@ -18,6 +19,7 @@ WITH
             label,
             confounder,
             group_id,
+            matched,
             usable,
             CASE
                 WHEN m BETWEEN 1 AND depth AND m = floor(m) THEN croma_typed_mean(so_distance, m)
@@ -33,7 +35,7 @@ WITH
             sample_id,
             COLUMNS(lambda name: lower(name) NOT IN (
                 'benchmark', 'encoder', 'subset', 'sample_id', 'label', 'confounder', 'group_id',
-                'd_so', 'd_os', 'margin', 'undefined_reason'
+                'matched', 'd_so', 'd_os', 'margin', 'undefined_reason'
             ))
         FROM samples
     )
@@ -45,6 +47,7 @@ SELECT
     scored.label,
     scored.confounder,
     scored.group_id,
+    scored.matched,
     scored.d_so,
     scored.d_os,
     croma_margin(scored.d_so, scored.d_os) AS margin,
