@@ -21,6 +21,7 @@ VIEWS = (
     "margin_histogram_at",
     "encoder_summary_at",
     "encoder_summary",
+    "dominant_confounders",
     "encoder_ranking",
     "encoder_mean_ranks",
     "neighbourhoods_of",
@@ -55,7 +56,7 @@ def connect(warehouse: str | Path) -> duckdb.DuckDBPyConnection:
     duckdb.DuckDBPyConnection
         With ``samples``, ``embeddings``, ``typed_neighbours``, ``neighbours``, ``first_ranks``,
         ``margins``, ``margins_at(m)``, ``encoder_summary``, ``encoders``, ``encoder_ranking``,
-        ``encoder_mean_ranks``, and what `register` adds.
+        ``encoder_mean_ranks``, ``dominant_confounders(benchmarks)``, and what `register` adds.
 
     Raises
     ------

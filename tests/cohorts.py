@@ -61,6 +61,50 @@ def random_cohort(
     return Cohort(vectors.astype(dtype), *named, ids)
 
 
+PLANTED = {  # effects of scanner and centre, as multiples of that of the label
+    "scanner most": (1.4, 0.5),
+    "both": (1.2, 1.2),
+    "centre most": (0.5, 1.4),
+    "neither": (0.0, 0.0),
+}
+
+
+def planted(seed, d=32):
+    """Samples, and vectors per encoder of `PLANTED`.
+
+    Two centres share two scanners, 3 slides to 2. Three more centres have a scanner of their own,
+    but for a few tiles on the next one's: there, scanner and centre are nearly the same thing.
+    """
+    rng = np.random.default_rng(seed)
+    shared = [
+        (centre, scanner) for centre in (0, 1) for scanner in (centre,) * 9 + (1 - centre,) * 6
+    ]
+    own = [(centre, centre) for centre in (2, 3, 4) for _ in range(20)]
+    few = [(2, 3), (3, 4), (4, 2)]
+    tiles_of = [10] * len(shared + own) + [4] * len(few)
+    slide = np.repeat(np.arange(len(tiles_of)), tiles_of)
+    centre, scanner = np.array(shared + own + few)[slide].T
+    tumour = rng.integers(2, size=len(slide))
+    samples = pl.DataFrame(
+        {
+            "sample_id": [f"t{i:03d}" for i in rng.permutation(len(slide))],
+            "class": np.where(tumour, "tumour", "normal"),
+            "scanner": np.char.add("scanner", scanner.astype(str)),
+            "centre": np.char.add("centre", centre.astype(str)),
+            "slide": slide,
+        }
+    )
+    directions = 4.5 * np.linalg.qr(rng.standard_normal((d, d)))[0]
+    vectors = {}
+    for encoder, (of_scanner, of_centre) in PLANTED.items():
+        vectors[encoder] = rng.standard_normal((len(slide), d)) + directions[tumour]
+        vectors[encoder] += (
+            of_scanner * directions[2 + scanner] + of_centre * directions[7 + centre]
+        )
+        vectors[encoder] += 0.3 * rng.standard_normal((len(tiles_of), d))[slide]
+    return samples, vectors
+
+
 def _one_sample_groups(seed):
     cohort = random_cohort(seed, n=150, groups=150)
     return replace(cohort, group=cohort.ids)
