@@ -345,8 +345,8 @@ def test_boost_of_two_cohorts(con):
 @pytest.mark.parametrize(
     ("exposed", "unexposed", "message"),
     [
-        ("tcga", "new", "croma_boost: no row is of cohort 'tcga'"),
-        ("new", None, "croma_boost: no row is of cohort NULL"),
+        ("tcga", "new", "no row is of cohort 'tcga'; exposed is a value of column benchmark"),
+        ("new", None, "croma_boost: no row is of cohort NULL; unexposed"),
         ("new", "twice", "croma_boost: encoder 'a' stands in several rows of one cohort"),
     ],
 )

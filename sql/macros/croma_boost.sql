@@ -43,9 +43,11 @@ SELECT
     CASE
         WHEN sum(n_exposed) OVER () = 0 THEN error(
             'croma_boost: no row is of cohort ' || coalesce('''' || exposed || '''', 'NULL')
+            || '; exposed is a value of column ' || benchmark
         )
         WHEN sum(n_unexposed) OVER () = 0 THEN error(
             'croma_boost: no row is of cohort ' || coalesce('''' || unexposed || '''', 'NULL')
+            || '; unexposed is a value of column ' || benchmark
         )
         WHEN n_exposed > 1 OR n_unexposed > 1 THEN error(
             'croma_boost: encoder ''' || compared.encoder || ''' stands in several rows of one cohort; '
