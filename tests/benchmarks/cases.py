@@ -53,7 +53,7 @@ def all_cases(scale: float) -> dict[str, Case]:
         return max(2 * of, round(n * scale / of) * of)
 
     cases = [make(sized) for make in (_camelyon, _confounder, _panel, _tcga, _paired)]
-    cases += [make(sized) for make in (_cells, _scopes, _memory, _growth, _cli)]
+    cases += [make(sized) for make in (_cells, _scopes, _memory, _growth, _cli, _bootstrap)]
     return {case.name: case for case in cases}
 
 
@@ -211,3 +211,21 @@ def _cli(sized: Sized) -> Case:
     notes = (SLOW, "croma-sql: whole processes; the others without imports and loading")
     about = "the command line, Camelyon, 1,536 x float16"
     return Case("cli", about, (*commands, margins, croma), notes)
+
+
+def _bootstrap(sized: Sized) -> Case:
+    """Take features of vectors for the margins of as many encoders."""
+    data = {"name": "bootstrap", "manifest": "camelyon", "n": sized(CAMELYON), "d": 26}
+    one = {"encoders": 1, "statistics": ["croma"]}
+    return Case(
+        "bootstrap",
+        f"2,000 draws of the groups of {data['n']:,} margins",
+        (
+            Variant("26 encoders: croma, f0, ltm10", "bootstrap", data,
+                    {"encoders": 26, "statistics": ["croma", "f0", "ltm10"]}, group="26"),
+            Variant("26 encoders: ranks", "rank_stability", data, group="26 ranks"),
+            Variant("one encoder: croma", "bootstrap", data, one, role="ours"),
+            Variant("croma 1.0.1, one encoder", "croma_bootstrap", data, role="croma", slow=True),
+        ),
+        (SLOW,),
+    )  # fmt: skip

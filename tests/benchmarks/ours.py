@@ -95,6 +95,42 @@ def warehouse(inputs: Inputs, options: dict[str, Any]) -> Lap:
     return compute, describe
 
 
+def bootstrap(inputs: Inputs, options: dict[str, Any]) -> Lap:
+    """Resample the groups for the first features, each taken for the margins of an encoder."""
+    import croma_sql
+
+    frame = _as_margins(inputs, options["encoders"])
+    given = {name: options[name] for name in ("statistics", "threads")}
+
+    def compute() -> Any:
+        return croma_sql.bootstrap(frame, by="encoder", **given)
+
+    return compute, lambda found: {name: found[name].to_numpy() for name in ("lo", "hi")}
+
+
+def rank_stability(inputs: Inputs, options: dict[str, Any]) -> Lap:
+    """Rank all features, each taken for the margins of an encoder."""
+    import croma_sql
+
+    frame = _as_margins(inputs, inputs.vectors.shape[1])
+    return lambda: croma_sql.rank_stability(frame, threads=options["threads"]), lambda _: {}
+
+
+def _as_margins(inputs: Inputs, encoders: int) -> Any:
+    import polars as pl
+
+    return pl.concat(
+        pl.DataFrame(
+            {
+                "encoder": pl.repeat(f"e{encoder:02d}", len(inputs.vectors), eager=True),
+                "group_id": inputs.columns["group"],
+                "margin": inputs.vectors[:, encoder].astype(np.float64),
+            }
+        )
+        for encoder in range(encoders)
+    )
+
+
 def _wanted(options: dict[str, Any]) -> Any:
     from croma_sql.udfs.scope import Wanted
 

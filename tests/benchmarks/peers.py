@@ -65,6 +65,18 @@ def croma_panel(inputs: Inputs, options: dict[str, Any]) -> Lap:
     return compute, describe
 
 
+def croma_bootstrap(inputs: Inputs, options: dict[str, Any]) -> Lap:
+    """Resample the groups for the median of the first feature."""
+    from croma.metrics.bootstrap import bootstrap_pooled_median
+
+    margin, group = inputs.vectors[:, 0].astype(np.float64), inputs.columns["group"]
+
+    def compute() -> Any:
+        return bootstrap_pooled_median(margin, group)
+
+    return compute, lambda found: {"lo": np.array([found.lo]), "hi": np.array([found.hi])}
+
+
 def _for_croma(inputs: Inputs, *, paired: bool) -> tuple[NDArray[np.float32], Any]:
     import pandas as pd
 

@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 WIDTH = 150  # where the output is no terminal, tables would be squeezed into 80
-TOLERANCE = {"margin": 1e-3, "so": 1e-4, "os": 1e-4, "ri": 1e-3, "mari": 1e-3, "tau": 1e-4, "k": 0}
+TOLERANCE = {"margin": 1e-3, "so": 1e-4, "os": 1e-4, "ri": 1e-3, "mari": 1e-3, "tau": 1e-4, "k": 0,
+             "lo": 1e-12, "hi": 1e-12}  # fmt: skip
 HEADINGS = ("laps", "median s", "/ product", "croma /", "min..max s", "peak MB", "before MB")
 PEERS = ("croma", "faiss", "sklearn")
 PANEL = ("ri", "mari", "tau", "k")
@@ -120,6 +121,7 @@ def notes(case: Case, variant: Variant, laps: list[Lap], apart: dict[str, float]
 def differences(apart: dict[str, float]) -> str:
     """Name what lies furthest apart of margins, distances and the rest; the file has them all."""
     groups = {"margin": ("margin",), "distance": ("so", "os"), "RI, MaRI": PANEL}
+    groups |= {"interval": ("lo", "hi")}
     worst = {
         name: max((apart[key] for key in keys if key in apart), default=None)
         for name, keys in groups.items()
