@@ -167,8 +167,8 @@ def neighbours(
     polars.DataFrame
         ``sample_id``, ``type``, ``rank`` (1-based), ``neighbour_id``, ``distance``, ``label_hit``,
         ``confounder_hit``. The type says whether label and confounder are the Same or Other:
-        ``'SS'``, ``'SO'``, ``'OS'``, ``'OO'``; a hit, whether the class that most of the neighbours up
-        to this rank have is the sample's own (a tie goes to the class that comes first by id).
+        ``'SS'``, ``'SO'``, ``'OS'``, ``'OO'``; a hit, whether the class that most neighbours up to
+        this rank have is the sample's own (a tie goes to the class that comes first by id).
 
     Examples
     --------
@@ -195,7 +195,7 @@ def neighbours(
             "confounder_hit",
         )
         .filter(pl.col("rank").list.len() > 0)
-        .explode(pl.exclude("sample_id"))
+        .explode("type", "rank", "neighbour_id", "distance", "label_hit", "confounder_hit")
     )
 
 

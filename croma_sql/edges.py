@@ -83,8 +83,9 @@ def nearest_lists(
 ) -> pa.StructArray:
     """Per row, its nearest neighbours of any type: lists ``id``, ``type``, ``distance``.
 
-    And lists ``label_hit``, ``confounder_hit``: whether the nearest so far vote for the sample's own
-    (see `croma_sql.udfs.votes.hits`). Parameters as in `typed_lists`; ``anchors`` are the rows of their only scope that were searched.
+    And lists ``label_hit``, ``confounder_hit``: whether the nearest so far vote for the sample's
+    own (see `croma_sql.udfs.votes.hits`). Parameters as in `typed_lists`; ``anchors`` are the rows
+    of their only scope that were searched.
     """
     offsets, neighbours, distances = _flat([edges.nearest for edges in found])
     label = np.concatenate([scope.label for scope in scopes])

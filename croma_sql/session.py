@@ -33,6 +33,7 @@ VIEWS = (
     "operating_points",
     "fixed_k_summary_of",
     "fixed_k_summary",
+    "encoder_panel_at",
     "window_shortfall_of",
     "window_shortfall",
     "suppliers_at",

@@ -131,14 +131,16 @@ class CromaExpressions:
         Returns
         -------
         polars.Expr
-            Struct of the lists ``id``, ``type`` (``'SS'``, ``'SO'``, ``'OS'``, ``'OO'``), ``distance``,
-            ``label_hit`` and ``confounder_hit``, nearest first. Ids as in `typed_neighbours`; hits as in
-            `croma_sql.neighbours`.
+            Struct of the lists ``id``, ``type`` (``'SS'``, ``'SO'``, ``'OS'``, ``'OO'``),
+            ``distance``, ``label_hit`` and ``confounder_hit``, nearest first. Ids as in
+            `typed_neighbours`; hits as in `croma_sql.neighbours`.
         """
         k = checked_k(k)
         id_type = pl.Int64() if sample_id is None else pl.String()
-        lists = {"id": id_type, "type": pl.String(), "distance": pl.Float64()}
-        lists |= {"label_hit": pl.Boolean(), "confounder_hit": pl.Boolean()}
+        lists: dict[str, pl.DataType] = {
+            "id": id_type, "type": pl.String(), "distance": pl.Float64(),
+            "label_hit": pl.Boolean(), "confounder_hit": pl.Boolean(),
+        }  # fmt: skip
 
         def lists_of(edges: Edges, scope: Scope, ids: pl.Series | None) -> pl.Series:
             return pl.Series(nearest_lists([edges], [scope], _ids(edges, ids)))

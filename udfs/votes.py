@@ -45,7 +45,7 @@ def hits(
 
 @kernel()
 def _hits(neighbour, anchor, place, votes, out):
-    """``votes``: zeros, one per class and one more; ``place``: (n,) classes in the order of ties."""
+    """``votes``: zeros, one per class and one more; ``place``: (n,) classes in order of ties."""
     for i in range(neighbour.shape[0]):
         leader = votes.shape[0] - 1
         for nth in range(neighbour.shape[1]):

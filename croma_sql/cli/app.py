@@ -5,7 +5,18 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from croma_sql.cli import benchmark, check, demo, importing, info, scoring, sql
+from croma_sql.cli import (
+    benchmark,
+    check,
+    compare,
+    demo,
+    importing,
+    info,
+    scoring,
+    sql,
+    strata,
+    summary,
+)
 from croma_sql.errors import CromaSqlError
 from croma_sql.version import __version__
 
@@ -66,6 +77,9 @@ app.command("demo")(demo.demo)
 app.add_typer(importing.app, name="import")
 app.command("benchmark")(benchmark.benchmark)
 app.command("score")(scoring.score)
+app.command("summary")(summary.summary)
+app.command("compare")(compare.compare)
+app.command("strata")(strata.strata)
 app.command("sql")(sql.sql)
 app.command("info")(info.info)
 app.command("check")(check.check)

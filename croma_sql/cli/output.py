@@ -60,6 +60,18 @@ def print_table(frame: pl.DataFrame, title: str | None = None) -> None:
         out.print(f"{SHOWN_ROWS} of {len(frame)} rows; --format csv gives all")
 
 
+def intervals_beside(frame: pl.DataFrame) -> pl.DataFrame:
+    """Write ``x``, ``x_lo`` and ``x_hi`` into one column of a table: ``0.13 (0.11 to 0.14)``."""
+    for name in [name for name in frame.columns if f"{name}_lo" in frame.columns]:
+        ends = [f"{name}_lo", f"{name}_hi"]
+        written = [
+            _cell(value) if lo is None else f"{_cell(value)} ({_cell(lo)} to {_cell(hi)})"
+            for value, lo, hi in frame.select(name, *ends).iter_rows()
+        ]
+        frame = frame.with_columns(pl.Series(name, written)).drop(ends)
+    return frame
+
+
 def _least_width(names: list[str], numeric: list[bool], cells: list[list[str]]) -> int:
     """Width in which no number is cut and every text has some room to fold."""
     columns = zip(names, *cells, strict=True)

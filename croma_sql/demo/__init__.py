@@ -9,6 +9,7 @@ from croma_sql.errors import WarehouseError, listed
 from croma_sql.udfs.scope import Progress
 from croma_sql.warehouse.benchmarks import add_benchmark
 from croma_sql.warehouse.embeddings import import_embeddings
+from croma_sql.warehouse.encoders import import_encoders
 from croma_sql.warehouse.layout import create_warehouse, samples_files
 from croma_sql.warehouse.scores import score
 
@@ -47,10 +48,11 @@ def build(
                 dataset=DATASET,
                 samples=data / "samples.parquet",
             )
+        import_encoders(folder, data / "encoders.csv")
     for file in _statements("benchmarks"):
         name = file.name.removesuffix(".sql")
         add_benchmark(folder, name, file.read_text(encoding="utf-8"))
-        score(folder, benchmark=name, on_progress=on_progress)
+        score(folder, benchmark=name, k=101, first_ranks=True, on_progress=on_progress)
 
 
 def queries() -> Iterator[tuple[str, str]]:
