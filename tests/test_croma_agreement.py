@@ -1,4 +1,4 @@
-"""Per-sample agreement with the reference package, `croma` 1.0.1."""
+"""Agreement with the reference package, `croma` 1.0.1, per sample and in both designs."""
 
 from dataclasses import replace
 
@@ -13,14 +13,15 @@ from croma.metrics.croma import CrossConfounderRobustnessMargin
 import croma_sql
 
 
-def reference(cohort, m):
-    """`croma` on float64, since it works in the precision it is given.
-
-    It divides by |z| + 1e-12, so it is given vectors of unit length."""
+def unit_vectors(cohort):
+    """`croma` works in the precision it is given, and divides by |z| + 1e-12."""
     vectors = cohort.vectors.astype(np.float64)
     vectors /= np.abs(vectors).max(axis=1, keepdims=True)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    manifest = pd.DataFrame(
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def manifest(cohort):
+    return pd.DataFrame(
         {
             "sample_id": cohort.ids,
             "image_path": cohort.ids,
@@ -29,8 +30,11 @@ def reference(cohort, m):
             "group_id": cohort.group,
         }
     )
+
+
+def reference(cohort, m):
     return CrossConfounderRobustnessMargin.compute(
-        vectors, manifest, confounder_column="centre", m=m
+        unit_vectors(cohort), manifest(cohort), confounder_column="centre", m=m
     )
 
 
@@ -79,3 +83,38 @@ def test_summaries_agree(seed):
         "SELECT median(margin), f0(margin), ltm(margin, 0.10) FROM croma_margins('tiles')"
     ).fetchall()[0]
     npt.assert_allclose(found, [expected.value, expected.f0, expected.ltm_alpha], atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_paired_design_agrees(root, seed):
+    """Three labels under three confounders, of which one cell is empty: 5 of 9 quartets."""
+    cohort = random_cohort(seed, n=400, labels=3, confounders=3, groups=45)
+    filled = (cohort.label != "class2") | (cohort.confounder != "centre2")
+    cohort = cohort.rows(np.flatnonzero(filled))
+    frame = cohort.frame()
+    croma_sql.import_embeddings(root, frame, encoder="e", dataset="d", samples=frame)
+    croma_sql.add_benchmark(root, "paired", "FROM croma_quartets('samples')")
+    croma_sql.score(root)
+    con = croma_sql.connect(root)
+    found = con.sql("SELECT subset, sample_id, margin FROM margins").pl()
+    row = pd.Series(range(len(cohort.ids)), index=cohort.ids)
+    at = row[found["sample_id"].to_list()].to_numpy()
+    occurrences = manifest(cohort).iloc[at].assign(subset=found["subset"].to_list())
+    expected = CrossConfounderRobustnessMargin.compute(
+        unit_vectors(cohort)[at],
+        occurrences.reset_index(drop=True),
+        confounder_column="centre",
+        evaluation_design="paired_2x2",
+    )
+    assert expected.n_pairs == 5
+    theirs = expected.occurrence_source_indices
+    npt.assert_allclose(found["margin"].to_numpy()[theirs], expected.sample_values, atol=1e-9)
+    assert found["subset"].to_numpy()[theirs].tolist() == expected.occurrence_subsets.tolist()
+    summary = con.sql("SELECT n, croma, pooled_median, f0, ltm10 FROM encoder_summary").fetchall()
+    pooled = np.median(expected.sample_values)
+    npt.assert_allclose(
+        summary[0],
+        [len(found), expected.value, pooled, expected.f0, expected.ltm_alpha],
+        atol=1e-9,
+    )
+    assert abs(expected.value - pooled) > 1e-3

@@ -12,7 +12,8 @@
 --                                 group_id := 'slide')
 --             FROM croma_isolated('samples', 'scanner', label := 'class', confounder := 'centre',
 --                                 group_id := 'slide')
---         Any other search matches one column with by := 'centre', and leaves nothing out.
+--         croma_margins and its like match one column with by := 'centre'; there, a stratum of one label
+--         or one confounder is an error.
 CREATE OR REPLACE MACRO croma_isolated(
     relation,
     match,
