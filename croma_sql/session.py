@@ -8,36 +8,36 @@ from croma_sql.udfs.duckdb_functions import register
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.views import add_source, add_view
 
-VIEWS = (
-    "samples",
-    "embeddings",
-    "encoders",
-    "typed_neighbours",
-    "neighbours",
-    "first_ranks",
-    "attributes_but",
-    "margins_at",
-    "margins",
-    "margin_histogram_at",
-    "encoder_summary_at",
-    "encoder_summary",
-    "dominant_confounders",
-    "encoder_ranking",
-    "encoder_mean_ranks",
-    "neighbourhoods_of",
-    "neighbourhoods_at",
-    "knn_accuracy_of",
-    "knn_accuracy_at",
-    "knn_accuracy",
-    "operating_points_of",
-    "operating_points",
-    "fixed_k_summary_of",
-    "fixed_k_summary",
-    "encoder_panel_at",
-    "window_shortfall_of",
-    "window_shortfall",
-    "suppliers_at",
-    "hubs_at",
+VIEWS = (  # each reads only what stands before it
+    "data/samples",
+    "data/embeddings",
+    "data/encoders",
+    "data/attributes_but",
+    "edges/typed_neighbours",
+    "edges/neighbours",
+    "edges/first_ranks",
+    "margins/margins_at",
+    "margins/margins",
+    "margins/margin_histogram_at",
+    "margins/encoder_summary_at",
+    "margins/encoder_summary",
+    "margins/dominant_confounders",
+    "fixed_k/neighbourhoods_of",
+    "fixed_k/neighbourhoods_at",
+    "fixed_k/knn_accuracy_of",
+    "fixed_k/knn_accuracy_at",
+    "fixed_k/knn_accuracy",
+    "fixed_k/operating_points_of",
+    "fixed_k/operating_points",
+    "fixed_k/fixed_k_summary_of",
+    "fixed_k/fixed_k_summary",
+    "fixed_k/window_shortfall_of",
+    "fixed_k/window_shortfall",
+    "blame/suppliers_at",
+    "blame/hubs_at",
+    "encoders/encoder_ranking",
+    "encoders/encoder_mean_ranks",
+    "encoders/encoder_panel_at",
 )
 SOURCES = {"typed_neighbours": "typed_neighbour_files", "neighbours": "neighbour_files"}
 
@@ -55,9 +55,9 @@ def connect(warehouse: str | Path) -> duckdb.DuckDBPyConnection:
     Returns
     -------
     duckdb.DuckDBPyConnection
-        With ``samples``, ``embeddings``, ``typed_neighbours``, ``neighbours``, ``first_ranks``,
-        ``margins``, ``margins_at(m)``, ``encoder_summary``, ``encoders``, ``encoder_ranking``,
-        ``encoder_mean_ranks``, ``dominant_confounders(benchmarks)``, and what `register` adds.
+        With the views and table macros of ``sql/views``, such as ``samples``, ``margins``,
+        ``margins_at(m)``, ``encoder_summary`` and ``fixed_k_summary`` (``sql/README.md`` lists them
+        with their columns), and what `register` adds.
 
     Raises
     ------

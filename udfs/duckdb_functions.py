@@ -99,23 +99,19 @@ def _create_functions(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def macro_statements() -> Iterator[str]:
-    """Text of ``sql/macros`` and ``sql/designs``: each one a macro, helpers first."""
-    order = {
-        "croma_search.sql": 1,
-        "croma_margins.sql": 2,
-        "croma_nearest.sql": 2,
-        "croma_neighbours.sql": 2,
-    }
-    folder = files("croma_sql.sql") / "macros"
-    for file in sorted(folder.iterdir(), key=lambda file: (order.get(file.name, 0), file.name)):
-        yield file.read_text(encoding="utf-8")
+    """Text of ``sql/macros`` and ``sql/designs``: each one a macro, those that others use first."""
+    for folder in ("parts", "search", "statistics", "comparing"):
+        yield from _texts(f"macros/{folder}")
     yield from design_statements()
 
 
 def design_statements() -> Iterator[str]:
-    """Text of ``sql/designs/*.sql``: macros over plain rows, which need no function of ours."""
-    folder = files("croma_sql.sql") / "designs"
-    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+    """Text of ``sql/designs``: macros over plain rows, which need no function of ours."""
+    yield from _texts("designs")
+
+
+def _texts(folder: str) -> Iterator[str]:
+    for file in sorted((files("croma_sql.sql") / folder).iterdir(), key=lambda file: file.name):
         yield file.read_text(encoding="utf-8")
 
 

@@ -132,7 +132,7 @@ def _check_is_select(con: duckdb.DuckDBPyConnection, name: str, select: str) -> 
 def _enclose(con: duckdb.DuckDBPyConnection, root: Path) -> None:
     """Load the samples and the designs, then shut the connection off from everything else."""
     add_source(con, "sample_files", list(layout.samples_files(root).values()))
-    add_view(con, "samples")
+    add_view(con, "data/samples")
     try:
         con.execute("CREATE TABLE enclosed AS FROM samples")
     except duckdb.Error as error:

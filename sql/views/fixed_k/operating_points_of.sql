@@ -16,11 +16,11 @@ WITH best AS (
     GROUP BY benchmark, encoder
 )
 SELECT
-    benchmark,
-    encoder,
-    k_star,
-    quantile_disc(CASE WHEN NOT coalesce(is_control, false) THEN k_star END, 0.5) OVER (
-        PARTITION BY benchmark
+    best.benchmark,
+    best.encoder,
+    best.k_star,
+    quantile_disc(CASE WHEN NOT coalesce(encoders.is_control, false) THEN best.k_star END, 0.5) OVER (
+        PARTITION BY best.benchmark
     ) AS median_k
 FROM best
-LEFT JOIN encoders USING (encoder);
+LEFT JOIN encoders ON encoders.encoder = best.encoder;

@@ -1,7 +1,7 @@
 -- neighbourhoods_of(points, tau := NULL): what is among the k nearest neighbours of every sample.
 --
 -- grain   one row per benchmark, encoder, k, subset and sample
--- reads   neighbour_files, samples
+-- reads   neighbour_files, attributes_but
 -- input   points: name of a relation with columns benchmark, encoder and k, each row once; what is
 --         not in it is left out
 --         tau: temperature of MaRI's weights exp(-distance / tau). NULL: for each benchmark, encoder
@@ -17,7 +17,7 @@
 -- notes   Every attribute of the sample stands beside, as in margins_at.
 CREATE OR REPLACE MACRO neighbourhoods_of(points, tau := NULL) AS TABLE
 WITH
-    typed AS (
+    typed AS NOT MATERIALIZED (
         SELECT
             benchmark,
             encoder,

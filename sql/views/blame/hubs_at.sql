@@ -1,7 +1,7 @@
 -- hubs_at(m): how often every sample is a neighbour of others: whom do the distractors go back to?
 --
 -- grain   one row per benchmark, encoder, subset and sample
--- reads   typed_neighbour_files, samples
+-- reads   typed_neighbour_files, attributes_but
 -- input   m: neighbours per type, 1 to the depth scored
 -- output  n_so, n_os: in how many samples' lists of the m nearest SO and OS it stands; so_lift, os_lift:
 --         the same divided by the mean over the samples of its subset: 10 is ten times as often as most.

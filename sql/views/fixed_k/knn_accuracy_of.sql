@@ -47,35 +47,38 @@ WITH
             AND sizes.subset IS NOT DISTINCT FROM found.subset
         WHERE len(distance) > 0
     ),
-    hits AS (
+    recalls AS (
         SELECT
             benchmark,
             encoder,
             subset,
             k,
-            unnest(['label', 'confounder']) AS target,
-            unnest([label, confounder]) AS class,
-            unnest([
-                label_hit[least(k, len(label_hit))], confounder_hit[least(k, len(confounder_hit))]
-            ]) AS hit
+            label,
+            confounder,
+            grouping(confounder) = 1 AS of_label,
+            avg(label_hit[least(k, len(label_hit))]::INTEGER) AS bio,
+            avg(confounder_hit[least(k, len(confounder_hit))]::INTEGER) AS conf
         FROM asked
-    ),
-    of_classes AS (
-        SELECT benchmark, encoder, subset, k, target, class, avg(hit::INTEGER) AS recall
-        FROM hits
-        GROUP BY ALL
+        GROUP BY GROUPING SETS (
+            (benchmark, encoder, subset, k, label), (benchmark, encoder, subset, k, confounder)
+        )
     ),
     of_scopes AS (
         SELECT
-            benchmark, encoder, subset, k, target, list_avg(list(recall ORDER BY class)) AS accuracy
-        FROM of_classes
-        GROUP BY ALL
+            benchmark,
+            encoder,
+            subset,
+            k,
+            list_avg(list(bio ORDER BY label) FILTER (of_label)) AS bio,
+            list_avg(list(conf ORDER BY confounder) FILTER (NOT of_label)) AS conf
+        FROM recalls
+        GROUP BY benchmark, encoder, subset, k
     )
 SELECT
     benchmark,
     encoder,
     k,
-    list_avg(list(accuracy ORDER BY subset) FILTER (target = 'label')) AS bio_bacc,
-    list_avg(list(accuracy ORDER BY subset) FILTER (target = 'confounder')) AS conf_bacc
+    list_avg(list(bio ORDER BY subset)) AS bio_bacc,
+    list_avg(list(conf ORDER BY subset)) AS conf_bacc
 FROM of_scopes
 GROUP BY benchmark, encoder, k;
