@@ -11,6 +11,14 @@ from croma_sql.errors import (
     WarehouseError,
 )
 from croma_sql.progress import progress_bar
+from croma_sql.reports import (
+    compare,
+    compare_overall,
+    compare_pairs,
+    read_margins,
+    strata,
+    summary,
+)
 from croma_sql.session import connect
 from croma_sql.statistics import bootstrap, differences, rank_stability, spearman
 from croma_sql.statistics.enrichment import enrichment
@@ -42,6 +50,9 @@ __all__ = [
     "add_benchmark",
     "bootstrap",
     "check",
+    "compare",
+    "compare_overall",
+    "compare_pairs",
     "connect",
     "create_warehouse",
     "differences",
@@ -54,9 +65,12 @@ __all__ = [
     "neighbours",
     "progress_bar",
     "rank_stability",
+    "read_margins",
     "register",
     "score",
     "spearman",
+    "strata",
     "subgroups",
+    "summary",
     "typed_neighbours",
 ]

@@ -29,8 +29,8 @@ class Margins:
 def margins_of(edges: Edges, m: int) -> Margins:
     """Margin of every row: ``(d_OS - d_SO) / (d_OS + d_SO)`` (Grisi et al. 2026, CRoMa).
 
-    Distances are added nearest first, as `croma_typed_mean` in ``sql/macros/parts`` does, so that all
-    doors agree to the last bit.
+    Distances are added nearest first, as `croma_typed_mean` in ``sql/macros/parts`` does, so that
+    all doors agree to the last bit.
 
     Examples
     --------

@@ -4,7 +4,7 @@ Each is a view of ``sql/`` or a function of `croma_sql.statistics` over the marg
 side; whoever wants something else asks these directly.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -196,13 +196,17 @@ def compare(
         "JOIN encoders USING (encoder)) FROM croma_frontier('results')",
         {"m": checked_m(m)},
     ).select("benchmark", "encoder", "is_control", "ltm10", "on_frontier")
-    stable = rank_stability(
-        frame.join(about.select("benchmark", "encoder", "is_control"), on=["benchmark", "encoder"]),
-        by="benchmark",
-        controls="is_control",
-        subset=_subset(frame),
-        draws=draws,
-        seed=seed,
+    controls = about.select("benchmark", "encoder", "is_control")
+    stable = _each_benchmark(
+        frame.join(controls, on=["benchmark", "encoder"]),
+        lambda one: rank_stability(
+            one,
+            by="benchmark",
+            controls="is_control",
+            subset=_subset(one),
+            draws=draws,
+            seed=seed,
+        ),
     )
     return stable.join(about, on=["benchmark", "encoder"], maintain_order="left").select(
         "benchmark",
@@ -234,7 +238,10 @@ def compare_pairs(
     Parameters as in `compare`. Controls are among them.
     """
     frame = read_margins(warehouse, benchmark=benchmark, m=m)
-    return differences(frame, by="benchmark", subset=_subset(frame), draws=draws, seed=seed)
+    return _each_benchmark(
+        frame,
+        lambda one: differences(one, by="benchmark", subset=_subset(one), draws=draws, seed=seed),
+    )
 
 
 def compare_overall(warehouse: str | Path, *, m: int = PUBLISHED_M) -> pl.DataFrame:
@@ -255,9 +262,20 @@ def compare_overall(warehouse: str | Path, *, m: int = PUBLISHED_M) -> pl.DataFr
 
 
 def _bootstrap(frame: pl.DataFrame, by: list[str], draws: int, seed: int) -> pl.DataFrame:
-    return bootstrap(
-        frame, by=by, subset=_subset(frame), statistics=STATISTICS, draws=draws, seed=seed
+    return _each_benchmark(
+        frame,
+        lambda one: bootstrap(
+            one, by=by, subset=_subset(one), statistics=STATISTICS, draws=draws, seed=seed
+        ),
     )
+
+
+def _each_benchmark(
+    frame: pl.DataFrame, statistic: Callable[[pl.DataFrame], pl.DataFrame]
+) -> pl.DataFrame:
+    """Draw the groups of one benchmark at a time, so that no interval depends on the others."""
+    parts = frame.sort("benchmark").partition_by("benchmark", maintain_order=True)
+    return pl.concat([statistic(part) for part in parts], how="vertical_relaxed")
 
 
 def _subset(frame: pl.DataFrame) -> str | None:

@@ -74,9 +74,11 @@ def test_summary_is_the_panel_with_intervals(root):
 
 
 def test_headline_and_interval_of_a_paired_benchmark_are_of_the_subsets_medians(root):
+    everything = reports.summary(root, intervals=True, **FEW)
     (row,) = reports.summary(
         root, benchmark="paired", encoder="b", intervals=True, **FEW
     ).rows(named=True)  # fmt: skip
+    assert row in everything.rows(named=True)
     margins = reports.read_margins(root, benchmark="paired", encoder="b")
     medians = margins.group_by("subset").agg(pl.col("margin").median())
     assert row["croma"] == pytest.approx(medians["margin"].median(), abs=1e-15)

@@ -19,21 +19,15 @@ def benchmark(
 ) -> None:
     """Add a benchmark, which is one SELECT over samples.
 
-    It gives sample_id, label, confounder and group_id, and where scopes overlap or differ, subset.
+    It gives sample_id, label, confounder and group_id; where scopes overlap or differ, subset; and
+    match_... columns, in which neighbours must agree. Designs, as croma_quartets('samples', ...) or
+    croma_isolated('samples', 'centre', ...), make one of the samples.
     """
     if (select is None) == (file is None):
         raise typer.BadParameter("give the SELECT either as an argument or with --file")
     added = add_benchmark(warehouse, name, _read(file) if file else select or "")
-    rows = added.rows
-    counts = ", ".join(
-        f"{len(rows.column(column).unique())} {what}"
-        for column, what in (
-            ("label", "labels"),
-            ("confounder", "confounders"),
-            ("group_id", "groups"),
-        )
-    )
-    typer.echo(f"benchmark {name!r}: {len(rows)} rows, {counts}")
+    counts = ", ".join(f"{n} {what}" for what, n in added.counts().items() if n)
+    typer.echo(f"benchmark {name!r}: {len(added.rows)} rows, {counts}")
 
 
 def _read(file: Path) -> str:

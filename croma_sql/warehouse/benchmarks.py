@@ -44,6 +44,20 @@ class Benchmark:
     name: str
     rows: pa.Table
 
+    def counts(self) -> dict[str, int]:
+        """Count labels, confounders, groups, subsets and strata (of rows that match)."""
+        columns = {
+            "labels": "label",
+            "confounders": "confounder",
+            "groups": "group_id",
+            "subsets": "subset",
+            "strata": "matched",
+        }
+        return {
+            what: pc.count_distinct(self.rows.column(column)).as_py()
+            for what, column in columns.items()
+        }
+
 
 def add_benchmark(warehouse: str | Path, name: str, select: str) -> Benchmark:
     """Keep a SELECT as a benchmark, after having run it.

@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow.compute as pc
-
 from croma_sql.errors import CromaSqlError
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks import read_benchmark
@@ -52,6 +50,7 @@ class EncoderAttributesInfo:
 class BenchmarkInfo:
     """A benchmark: its rows and how many labels, confounders, groups and subsets they have.
 
+    strata : sets of rows that agree in the benchmark's match columns
     problem : why it cannot be run, and then the counts are None
     """
 
@@ -61,6 +60,7 @@ class BenchmarkInfo:
     confounders: int | None = None
     groups: int | None = None
     subsets: int | None = None
+    strata: int | None = None
     problem: str | None = None
 
 
@@ -147,14 +147,10 @@ def _encoder_attributes(root: Path) -> EncoderAttributesInfo | None:
 
 def _benchmark(root: Path, name: str) -> BenchmarkInfo:
     try:
-        rows = read_benchmark(root, name).rows
+        benchmark = read_benchmark(root, name)
     except CromaSqlError as error:
         return BenchmarkInfo(name, problem=str(error))
-    counts = (
-        pc.count_distinct(rows.column(column)).as_py()
-        for column in ("label", "confounder", "group_id", "subset")
-    )
-    return BenchmarkInfo(name, len(rows), *counts)
+    return BenchmarkInfo(name, len(benchmark.rows), *benchmark.counts().values())
 
 
 def _scores(root: Path, file: layout.ScoresFile) -> ScoresInfo:
