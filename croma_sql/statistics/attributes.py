@@ -1,23 +1,22 @@
-"""Attributes of the samples as a few values each, and what is said of a value."""
+"""Attributes of the samples as a few values each, which rows share."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
 from typing import Any
 
-import duckdb
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from croma_sql.errors import StatisticsError, listed
+from croma_sql.errors import StatisticsError
+from croma_sql.statistics.conditions import between, equal_to, texts
 from croma_sql.statistics.rows import Codes, codes
 
 NOT_ATTRIBUTES = frozenset(
     {
-        "benchmark", "encoder", "subset", "sample_id", "group_id", "d_so", "d_os", "margin",
-        "undefined_reason",
+        "benchmark", "encoder", "subset", "sample_id", "group_id", "matched", "d_so", "d_os",
+        "margin", "undefined_reason",
     }
 )  # fmt: skip
 ROLES = ("label", "confounder")  # of some attribute, as a rule: the attribute's name says more
@@ -35,7 +34,7 @@ class Attribute:
 
     name: str
     code: Codes
-    values: list[str | None]
+    values: Sequence[str | None]
     conditions: list[str]
 
 
@@ -65,8 +64,7 @@ def read_attributes(frame: pl.DataFrame, names: Sequence[str], bins: int) -> lis
     """
     if not names:
         raise StatisticsError(
-            "there is no attribute to tell rows apart by; "
-            f"the columns of the frame are {listed(frame.columns, show=len(frame.columns))}"
+            "there is no attribute to tell rows apart by; name columns that say what they are of"
         )
     return [read_attribute(frame[name], bins) for name in names]
 
@@ -96,15 +94,16 @@ def read_attribute(column: pl.Series, bins: int) -> Attribute:
             f"column {column.name!r} is of type {column.dtype}; an attribute is text, numbers, "
             "booleans, dates or times"
         )
-    if column.dtype.is_float():
+    nan = column.dtype.is_float() and bool(column.is_nan().any())
+    if nan:
         column = column.fill_nan(None)
     elif column.dtype.is_decimal() or column.dtype in (pl.Int128, pl.UInt128):
         column = column.cast(pl.Float64)
-    elif not (column.dtype.is_numeric() or column.dtype.is_temporal()):
-        column = column.cast(pl.Boolean if column.dtype == pl.Boolean else pl.String)
-    if column.dtype in (pl.String, pl.Boolean) or column.n_unique() <= 2 * bins:
-        return _as_they_are(column)
-    return _binned(column, bins)
+    ordered = column.dtype.is_numeric() or column.dtype.is_temporal()
+    if ordered and column.n_unique() > 2 * bins:
+        return _binned(column, nan, bins)
+    as_it_is = ordered or column.dtype == pl.Boolean
+    return _as_they_are(column if as_it_is else column.cast(pl.String), nan)
 
 
 def _is_told(dtype: pl.DataType) -> bool:
@@ -116,39 +115,28 @@ def _may_be_id(dtype: pl.DataType) -> bool:
     return dtype.is_integer() or dtype in (pl.String, pl.Categorical, pl.Enum)
 
 
-def _as_they_are(column: pl.Series) -> Attribute:
+def _as_they_are(column: pl.Series, nan: bool) -> Attribute:
     distinct, code = codes(column.to_frame(), [column.name])
-    values = distinct.to_series().to_list()
-    return Attribute(
-        column.name,
-        code,
-        _texts(distinct.to_series()),
-        [_equal(column.name, value) for value in values],
-    )
+    values = distinct.to_series()
+    return Attribute(column.name, code, texts(values), equal_to(values, nan=nan))
 
 
-def _binned(column: pl.Series, bins: int) -> Attribute:
-    present = column.drop_nulls()
-    physical = present.to_physical().to_numpy()
+def _binned(column: pl.Series, nan: bool, bins: int) -> Attribute:
+    present = column.drop_nulls().to_physical()
+    physical = present.to_numpy()
     fractions = np.arange(1, bins) / bins
     limits = np.unique(np.quantile(physical, fractions, method="inverted_cdf"))
-    limits = limits[limits < physical.max()]
     if column.dtype.is_numeric():
         limits = _rounded(limits)
-    code = np.full(len(column), len(limits) + 1, np.int32)
+    null = len(limits) + 1
+    code = np.full(len(column), null, np.int32)
     code[column.is_not_null().to_numpy()] = np.searchsorted(limits, physical)
-    cuts = pl.Series(column.name, limits).cast(present.to_physical().dtype).cast(column.dtype)
-    return Attribute(
-        column.name,
-        code,
-        [*_intervals(_texts(cuts)), None],
-        [*_between(column.name, cuts.to_list()), _equal(column.name, None)],
-    )
+    cuts = pl.Series(column.name, limits).cast(present.dtype).cast(column.dtype)
+    conditions = [*between(cuts, nan=nan), *equal_to(column.clear(1), nan=nan)]
+    return Attribute(column.name, code, [*_intervals(texts(cuts)), None], conditions)
 
 
-def _intervals(limits: list[str | None]) -> list[str | None]:
-    if not limits:
-        return ["any"]
+def _intervals(limits: Sequence[str | None]) -> list[str]:
     within = [f"({low}, {high}]" for low, high in pairwise(limits)]
     return [f"<= {limits[0]}", *within, f"> {limits[-1]}"]
 
@@ -157,48 +145,3 @@ def _rounded(limits: NDArray[Any]) -> NDArray[Any]:
     rounded = np.array([float(f"{limit:.{DIGITS}g}") for limit in limits.tolist()])
     apart = len(np.unique(rounded)) == len(limits)
     return rounded.astype(limits.dtype) if apart else limits
-
-
-def _texts(values: pl.Series) -> list[str | None]:
-    if values.dtype.is_float():
-        return [None if value is None else repr(value) for value in values.to_list()]
-    return values.cast(pl.String).to_list()
-
-
-def _between(name: str, limits: list[Any]) -> list[str]:
-    column = identifier(name)
-    if not limits:
-        return [f"{column} IS NOT NULL"]
-    texts = [_literal(limit) for limit in limits]
-    within = [f"{column} > {low} AND {column} <= {high}" for low, high in pairwise(texts)]
-    return [f"{column} <= {texts[0]}", *within, f"{column} > {texts[-1]}"]
-
-
-def _equal(name: str, value: object) -> str:
-    column = identifier(name)
-    return f"{column} IS NULL" if value is None else f"{column} = {_literal(value)}"
-
-
-def _literal(value: object) -> str:
-    """Write a value as SQL does, without the type that DuckDB adds to it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int) or (isinstance(value, float) and np.isfinite(value)):
-        return repr(value)
-    return "'" + str(value).replace("'", "''") + "'"
-
-
-def identifier(name: str) -> str:
-    """Write a column's name as SQL does, quoted where it must be."""
-    plain = name.isidentifier() and name.lower() not in _keywords()
-    return name if plain else '"' + name.replace('"', '""') + '"'
-
-
-@cache
-def _keywords() -> frozenset[str]:
-    with duckdb.connect() as con:
-        found = con.execute(
-            "SELECT keyword_name FROM duckdb_keywords() "
-            "WHERE keyword_category NOT IN ('unreserved', 'column_name')"
-        ).fetchall()
-    return frozenset(name for (name,) in found)

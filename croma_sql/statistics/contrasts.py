@@ -4,14 +4,19 @@ Let :math:`x_i` say whether row i is in the part. The difference is a score
 :math:`U = \sum_g U_g`, to which every group contributes
 :math:`U_g = \sum_{i \in g} (x_i - c) e_i` with residuals e. Its variance is the larger of two:
 
-- **robust**, :math:`\sum_g U_g^2`: whatever the correlation within groups (Liang and Zeger 1986,
-  Boos 1992). The score of a part that lives in K groups then is at most :math:`\sqrt K` standard
-  deviations, so that nothing that one slide does is significant.
+- **robust**, :math:`\sum_g U_g^2`: whatever the correlation within groups (Liang and Zeger 1986).
 - **model**: rows of one variance and one intraclass correlation, that of all rows. Where a few
   contributions happen to be alike, as when no row of a rare value is in the tail, the robust
   variance is far too small, and this one is not.
 
-Both follow from sums over groups of products: no statistic needs a second look at the rows.
+Nothing that one slide does is significant. With residuals around the hypothesis (the generalised
+score test of Boos 1992, in `croma_sql.statistics.odds`), the score of a part that lives in K groups
+is at most about :math:`\sqrt K` standard deviations. With residuals around what is seen
+(`differences`), K - 1 degrees of freedom say it; thousands of slices need p-values below what that
+bound allows for a dozen groups.
+
+Both variances follow from sums over groups of products: no statistic needs a second look at the
+rows.
 
 References
 ----------
@@ -27,6 +32,7 @@ import scipy
 from numpy.typing import NDArray
 
 Float = NDArray[np.float64]
+LEAST_FREEDOM = 1e-6  # of one group: nothing is unlikely then
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +75,10 @@ class Part:
         """Name the columns (..., 6), (..., 4) and (..., 6) that `croma_sql.udfs.slices` fills."""
         return cls(Sums.of(own), Sums.of(whole), *np.moveaxis(cross, -1, 0))
 
-    def robust_variance(self, a: Any, c: Any, b: Any) -> Float:
-        """Sum of the squares of y_g - a n_g - c Y_g + b N_g over groups."""
+    def robust_variance(self, share: Any, inside: Any, outside: Any) -> Float:
+        """Sum of squared contributions of groups, with residuals from means inside and outside."""
+        c, b = share, share * outside
+        a = inside - share * (inside - outside)  # a group contributes y_g - a n_g - c Y_g + b N_g
         own, whole = self.own, self.whole
         squares = own.yy + a * a * own.nn + c * c * whole.yy + b * b * whole.nn
         products = b * self.yn - a * own.yn - c * self.yy
@@ -92,28 +100,39 @@ class Part:
         return variance
 
 
-def mean_difference(part: Part, variance: float, alike: float) -> tuple[Float, Float]:
-    """Mean of each part minus that of the whole, and the variance of this estimate.
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Mean of each part minus that of the whole, with what is known of its error.
 
-    Parameters
-    ----------
-    part : sums of any quantity
-    variance, alike : of one row, and the intraclass correlation
+    variance, freedom : of the estimate, and the degrees of freedom of Student's t
     """
-    own, overall, share = part.own, part.whole.y / part.whole.n, part.own.n / part.whole.n
-    mean = own.y / own.n
-    robust = part.robust_variance(mean, share, share * overall)
+
+    mean: Float
+    variance: Float
+    freedom: Float
+
+    def chance(self) -> Float:
+        """How likely a part so low or lower is, if there is no difference."""
+        chance: Float = scipy.special.stdtr(self.freedom, self.mean / np.sqrt(self.variance))
+        return chance
+
+
+def differences(part: Part, variance: float, alike: float) -> Difference:
+    """Compare means of any quantity, whose rows have this variance and intraclass correlation.
+
+    The variance is the larger of robust and model, around the means that are seen. Degrees of
+    freedom count groups as far as they are equally large, (sum n_g)^2 / sum n_g^2, in the part or
+    in the rest, whichever has fewer, minus one.
+    """
+    own, whole = part.own, part.whole
+    rest, share = whole.n - own.n, own.n / whole.n
+    inside, outside = own.y / own.n, (whole.y - own.y) / rest
+    groups = np.minimum(own.n**2 / own.nn, rest**2 / (whole.nn - 2 * part.nn + own.nn))
+    freedom = np.maximum(groups - 1, LEAST_FREEDOM)
+    robust = part.robust_variance(share, inside, outside) * (freedom + 1) / freedom
     model = part.model_variance(variance, variance, alike)
-    return mean - overall, np.maximum(robust, model) / own.n**2
-
-
-def mean_score(part: Part, variance: float, alike: float) -> Float:
-    """Standardised score of no difference in means: negative where the part is lower."""
-    overall, share = part.whole.y / part.whole.n, part.own.n / part.whole.n
-    robust = part.robust_variance(overall, share, share * overall)
-    largest = np.maximum(robust, part.model_variance(variance, variance, alike))
-    excess = part.own.y - part.own.n * overall
-    return np.divide(excess, np.sqrt(largest), out=np.zeros_like(excess), where=largest > 0)
+    difference = (1 - share) * (inside - outside)
+    return Difference(difference, np.maximum(robust, model) / own.n**2, freedom)
 
 
 def intraclass_correlation(y: Float, starts: NDArray[np.int64]) -> float:

@@ -129,7 +129,7 @@ def enrichment(
     """
     by, attributes, wanted = as_names(by), as_names(attributes), _read_tails(tails)
     check_names(by, list(RESULT))
-    bins, min_size = whole_number("bins", bins), whole_number("min_size", min_size)
+    bins, min_size = whole_number("bins", bins, least=2), whole_number("min_size", min_size)
     z = float(scipy.special.ndtri((1 + fraction("level", level, like=0.95)) / 2))
     read = read_columns(frame, [*by, value, group, *attributes])
     rows = read_rows(read, by=by, value=value, group=group, subset=None)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from croma_sql.statistics.contrasts import Float, Part
 
-FURTHEST = 30.0  # logarithm: beyond it there is no limit
+FURTHEST = 20.0  # logarithm: beyond it there is no limit
 STEPS = np.geomspace(1e-4, FURTHEST, 64)
 
 
@@ -43,7 +43,7 @@ def compare(part: Part, alike: float | None, z: float) -> Odds:
     compared = (own.n < whole.n) & (whole.y > 0) & (whole.y < whole.n)
     counts += 0.5 * (counts == 0).any(axis=0)
     ratio = counts[0] * counts[3] / (counts[1] * counts[2])
-    lo, hi = _interval(part, np.log(ratio), alike, z)
+    lo, hi = _interval(part, ratio, alike, z)
     p = _exact(part) if alike is None else 2 * scipy.special.ndtr(-np.abs(score(part, 0.0, alike)))
     found = (ratio, lo, hi, p)
     return Odds(*(np.where(compared, column, np.nan) for column in found))
@@ -60,10 +60,7 @@ def score(part: Part, log_ratio: float | Float, alike: float | None) -> Float:
         share = np.divide(
             n * of_inside, information, out=np.zeros_like(information), where=information > 0
         )
-        robust = part.robust_variance(
-            (1 - share) * inside + share * outside, share, share * outside
-        )
-        variance = np.maximum(variance, robust)
+        variance = np.maximum(variance, part.robust_variance(share, inside, outside))
     excess = part.own.y - n * inside
     return np.divide(excess, np.sqrt(variance), out=np.zeros_like(excess), where=variance > 0)
 
@@ -71,23 +68,20 @@ def score(part: Part, log_ratio: float | Float, alike: float | None) -> Float:
 def _fitted(part: Part, ratio: Float) -> tuple[Float, Float]:
     """Probabilities inside and outside with this ratio of odds that give as many rows as there are.
 
-    The root of (r - 1) N_out p^2 + b p - y = 0 in [0, 1], written so that nothing cancels.
+    That outside is the root of (r - 1) N_out p^2 + b p - y = 0 in [0, 1].
     """
     n, rest, y = part.own.n, part.whole.n - part.own.n, part.whole.y
     b = n * ratio + rest - y * (ratio - 1)
-    root = np.sqrt(np.maximum(b * b + 4 * rest * (ratio - 1) * y, 0.0))
-    direct = np.divide(2 * y, b + root, out=np.zeros_like(root), where=b + root > 0)
-    other = np.divide(root - b, 2 * rest * (ratio - 1), out=direct.copy(), where=b < 0)
-    outside = np.clip(np.where(b < 0, other, direct), 0.0, 1.0)
+    root = b + np.sqrt(np.maximum(b * b + 4 * rest * (ratio - 1) * y, 0.0))
+    outside = np.minimum(np.divide(2 * y, root, out=np.zeros_like(root), where=root > 0), 1.0)
     odds = ratio * outside
-    inside = np.divide(
-        odds, 1 - outside + odds, out=np.ones_like(odds), where=1 - outside + odds > 0
-    )
-    return inside, outside
+    total = 1 - outside + odds
+    return np.divide(odds, total, out=np.ones_like(odds), where=total > 0), outside
 
 
-def _interval(part: Part, estimate: Float, alike: float | None, z: float) -> tuple[Float, Float]:
+def _interval(part: Part, ratio: Float, alike: float | None, z: float) -> tuple[Float, Float]:
     """Find the furthest ratios, on both sides of the estimate, whose score is at most z."""
+    estimate = np.log(ratio)
     side = np.array([[-1.0], [1.0]])
     offsets = side * STEPS[:, None, None]
     kept = np.abs(score(part, estimate + offsets, alike)) <= z
@@ -99,8 +93,8 @@ def _interval(part: Part, estimate: Float, alike: float | None, z: float) -> tup
         inside = np.abs(score(part, estimate + side * middle, alike)) <= z
         near, far = np.where(inside, middle, near), np.where(inside, far, middle)
     unlimited = beyond == len(STEPS)
-    lo = np.where(unlimited[0], 0.0, np.exp(estimate - near[0]))
-    hi = np.where(unlimited[1], np.nan, np.exp(estimate + near[1]))
+    lo = np.where(unlimited[0], 0.0, ratio * np.exp(-near[0]))
+    hi = np.where(unlimited[1], np.nan, ratio * np.exp(near[1]))
     return lo, hi
 
 

@@ -107,12 +107,15 @@ def subgroups(
     -------
     polars.DataFrame
         ``*by``, ``rank`` (1 is worst), ``subgroup`` (a condition that SQL understands),
-        ``attributes`` and ``values`` (lists), ``n``, ``n_undefined``, ``n_groups``, ``croma`` (the
-        median), ``f0``, ``mean``, ``deficit`` (mean of all rows minus ``mean``), ``score``, ``p``
-        (one-sided, from the score test of `croma_sql.statistics.contrasts`: any correlation within
-        groups is allowed for) and ``q`` (Benjamini and Hochberg, over all subgroups of the same
-        ``by`` that were compared, not only those listed). Only subgroups below the whole are
-        listed, however uncertain: those with a high ``q`` may be chance.
+        ``attributes`` and ``values`` (lists), ``n`` (defined margins), ``n_undefined``,
+        ``n_groups``, ``croma`` (the median), ``f0``, ``mean``, ``deficit`` (mean of all rows minus
+        ``mean``), ``score``, ``p`` and ``q``.
+
+        ``p`` is one-sided: the subgroup is not lower than the rest, or, if it refines others, not
+        lower than the rest of one of them. Groups may be correlated within in any way
+        (`croma_sql.statistics.contrasts`). ``q`` is Benjamini and Hochberg's, over all subgroups
+        of the same ``by`` that were compared, not only those listed. Only subgroups below the
+        whole are listed, however uncertain: those with a high ``q`` may be chance.
 
     Raises
     ------
@@ -145,7 +148,7 @@ def subgroups(
         whole_number("min_groups", min_groups),
         whole_number("top", top),
     )
-    bins = whole_number("bins", bins)
+    bins = whole_number("bins", bins, least=2)
     others = [*by, value, group]
     if attributes is None:
         read = whole(frame)
@@ -182,7 +185,8 @@ def _worst(block: Block, attributes: list[Attribute], options: _Options) -> pl.D
         min_groups=options.min_groups,
     )
     alike = intraclass_correlation(block.margin, block.starts)
-    ranked = rank(slices, float(block.margin.var()), alike)
+    variance = float(block.margin.var()) if np.ptp(block.margin) else 0.0
+    ranked = rank(slices, variance, alike)
     told = [
         _tell(block, [(attributes[place], code) for place, code in ranked.slices.conditions(which)])
         for which in range(min(options.top, len(ranked.slices)))

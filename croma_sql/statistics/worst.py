@@ -3,15 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from croma_sql.statistics.contrasts import (
     Float,
     Part,
+    differences,
     false_discovery_rate,
-    mean_difference,
-    mean_score,
 )
 from croma_sql.statistics.shrinkage import shrink
 from croma_sql.statistics.slices import Slices
@@ -45,24 +43,24 @@ def rank(slices: Slices, variance: float, alike: float) -> Ranked:
     slices : every one, the whole first, with sums of margins
     variance, alike : of one margin, and the intraclass correlation
     """
-    found = slices.where(_distinct(slices.mark)[1:])  # the first is the whole
-    part = Part.of(found.own, found.cross[:, 0], slices.own[0])
-    difference, uncertainty = mean_difference(part, variance, alike)
-    p = scipy.special.ndtr(mean_score(part, variance, alike))
-    adds = difference < 0
+    distinct = _distinct(slices.mark)[1:]  # the first is the whole
+    found = slices.where(distinct if variance > 0 else distinct[:0])
+    from_whole = differences(Part.of(found.own, found.cross[:, 0], slices.own[0]), variance, alike)
+    p, adds = from_whole.chance(), from_whole.mean < 0
     refinements = np.bincount(found.parent[found.parent >= 0], minlength=len(slices))
     for place in range(found.parent.shape[1]):
         finer = np.flatnonzero(found.parent[:, place] >= 0)
         parent = found.parent[finer, place]
         part = Part.of(found.own[finer], found.cross[finer, 1 + place], slices.own[parent])
-        p[finer] = np.maximum(p[finer], scipy.special.ndtr(mean_score(part, variance, alike)))
-        adds[finer] &= _chance(part, variance, alike) * refinements[parent] <= ADDS
-    score = -shrink(difference, uncertainty)
+        chance = differences(part, variance, alike).chance()
+        p[finer] = np.maximum(p[finer], chance)
+        adds[finer] &= chance * refinements[parent] <= ADDS
+    score = -shrink(from_whole.mean, from_whole.variance)
     listed = np.flatnonzero(adds)
     order = listed[np.lexsort((p[listed], -score[listed]))]
     return Ranked(
         found.where(order),
-        -difference[order],
+        -from_whole.mean[order],
         score[order],
         p[order],
         false_discovery_rate(p)[order],
@@ -72,10 +70,3 @@ def rank(slices: Slices, variance: float, alike: float) -> Ranked:
 def _distinct(mark: NDArray[np.uint64]) -> NDArray[np.intp]:
     """Of slices of the same rows the first, which has the fewest conditions."""
     return np.sort(np.unique(mark, return_index=True)[1])
-
-
-def _chance(part: Part, variance: float, alike: float) -> Float:
-    """How likely so low a part is, from the uncertainty of its estimate."""
-    difference, uncertainty = mean_difference(part, variance, alike)
-    chance: Float = scipy.special.ndtr(difference / np.sqrt(uncertainty))
-    return chance
