@@ -2,11 +2,13 @@
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
+from importlib.resources import files
 
 import numpy as np
 import polars as pl
@@ -19,6 +21,7 @@ from cohorts import AWKWARD, random_cohort
 import croma_sql
 from croma_sql.session import VIEWS
 from croma_sql.warehouse.publish import locked
+from croma_sql.warehouse.samples import RESERVED
 
 SELECT = "SELECT sample_id, label, confounder, group_id FROM samples"
 ODD_NAMES = [
@@ -97,21 +100,55 @@ def test_attributes_stand_beside_margins_unless_the_benchmark_says_otherwise(roo
 
 ARGUMENTS = {
     "attributes_but": "([]::VARCHAR[])",
-    "dominant_confounders": "([]::VARCHAR[])",
+    "dominant_confounders": "(['b'])",
     "knn_accuracy_at": "([5])",
 }
 ARGUMENTS_OF = {"_at": "(5)", "_of": "('points')"}
-POINTS = "SELECT '' AS benchmark, '' AS encoder, 5 AS k, 0.5 AS bio_bacc WHERE false"
+POINTS = "SELECT 'b' AS benchmark, 'e' AS encoder, 5 AS k, 0.5 AS bio_bacc"
+
+
+def relations():
+    """Every view and table macro of a warehouse, as it is asked: {name: text}."""
+    names = [path.rpartition("/")[2] for path in VIEWS]
+    return {name: name + ARGUMENTS.get(name, ARGUMENTS_OF.get(name[-3:], "")) for name in names}
 
 
 def test_an_empty_warehouse_answers_with_no_rows(root):
     croma_sql.create_warehouse(root)
+    none_yet = relations() | {"dominant_confounders": "dominant_confounders([]::VARCHAR[])"}
     with croma_sql.connect(root) as con:
-        for view in (path.rpartition("/")[2] for path in VIEWS):
-            relation = view + ARGUMENTS.get(view, ARGUMENTS_OF.get(view[-3:], ""))
-            assert con.sql(f"WITH points AS ({POINTS}) FROM {relation}").fetchall() == []
+        con.execute(f"CREATE TABLE points AS {POINTS} WHERE false")
+        for relation in none_yet.values():
+            assert con.sql(f"FROM {relation}").fetchall() == []
     assert croma_sql.check(root) == []
     assert croma_sql.info(root).datasets == []
+
+
+def test_attributes_may_go_by_any_word_of_the_views(root, tiles):
+    """An attribute called k, place or n is beside what a view says, never instead of it."""
+    views = files("croma_sql.sql") / "views"
+    words = set()
+    for view in VIEWS:
+        text = views.joinpath(f"{view}.sql").read_text(encoding="utf-8")
+        words |= set(re.findall(r"[a-z]\w*", text.lower()))
+    answers = []
+    for name, attributes in (("plain", []), ("hostile", sorted(words - {*tiles.columns, *RESERVED}))):
+        samples = tiles.drop("embedding").with_columns(
+            *(pl.lit(f"of {word}").alias(word) for word in attributes)
+        )
+        croma_sql.import_embeddings(root / name, tiles, encoder="e", dataset="d", samples=samples)
+        croma_sql.add_benchmark(root / name, "b", SELECT)
+        croma_sql.score(root / name, k=5, first_ranks=True, on_undefined="null")
+        with croma_sql.connect(root / name) as con:
+            con.execute(f"CREATE TABLE points AS {POINTS}")
+            asked = relations().items()
+            answers.append({view: con.sql(f"FROM {it}").pl() for view, it in asked})
+    plain, hostile = answers
+    for view, rows in plain.items():
+        columns = [column for column in rows.columns if column != "dataset"]
+        order = [column for column in columns if not rows[column].dtype.is_nested()]
+        told = hostile[view].select(columns)
+        assert told.sort(order).equals(rows.select(columns).sort(order)), view
 
 
 def test_views_are_there_on_cursors_and_read_only(root, tiles):

@@ -150,7 +150,8 @@ def _benchmark(root: Path, name: str) -> BenchmarkInfo:
         benchmark = read_benchmark(root, name)
     except CromaSqlError as error:
         return BenchmarkInfo(name, problem=str(error))
-    return BenchmarkInfo(name, len(benchmark.rows), *benchmark.counts().values())
+    labels, confounders, groups, subsets, strata = benchmark.counts().values()
+    return BenchmarkInfo(name, len(benchmark.rows), labels, confounders, groups, subsets, strata)
 
 
 def _scores(root: Path, file: layout.ScoresFile) -> ScoresInfo:

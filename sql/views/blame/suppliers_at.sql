@@ -55,7 +55,7 @@ WITH
             neighbour.label AS neighbour_label,
             neighbour.confounder AS neighbour_confounder,
             count(*) AS n,
-            favg(edges.distance) AS distance
+            list_avg(list(edges.distance ORDER BY edges.distance)) AS distance
         FROM edges
         JOIN there AS neighbour
             ON neighbour.benchmark = edges.benchmark
@@ -105,7 +105,7 @@ WITH
             confounder,
             neighbour_label,
             neighbour_confounder,
-            sum(expected) AS expected
+            list_sum(list(expected ORDER BY expected)) AS expected
         FROM available
         GROUP BY ALL
     ),
@@ -114,7 +114,7 @@ WITH
             summed.* EXCLUDE (expected),
             coalesce(found.n, 0) AS n,
             coalesce(found.n, 0) / sum(found.n) OVER of_cell AS share,
-            expected / sum(expected) OVER of_cell AS expected_share,
+            expected / list_sum(list_sort(list(expected) OVER of_cell)) AS expected_share,
             found.distance
         FROM summed
         LEFT JOIN found USING (

@@ -25,6 +25,10 @@ WITH
         FROM asked
         WHERE benchmark NOT IN (SELECT DISTINCT benchmark FROM typed_neighbour_files)
     ),
+    scored AS (
+        SELECT encoder, sample_id, benchmark, label, group_id, margin
+        FROM margins_at(m)
+    ),
     per_benchmark AS (
         SELECT
             encoder,
@@ -36,7 +40,7 @@ WITH
             min(group_id) AS group_id,
             max(group_id) AS other_group_id,
             median(margin) AS margin
-        FROM margins_at(m)
+        FROM scored
         JOIN asked USING (benchmark)
         GROUP BY encoder, sample_id, benchmark, place
     ),
