@@ -330,6 +330,11 @@ def test_many_numbers_are_binned_at_quantiles():
     first = next(value for value in values if value.startswith("<= "))
     limit = int(first.removeprefix("<= "))
     assert found.filter(value=first)["n"].item() == (age <= limit).sum()
+    most_are_whole = frame.with_columns(pl.when(pl.col("area") < 0.3).then("area").otherwise(1.0))
+    whole = croma_sql.enrichment(most_are_whole, "area", bins=4, tails=0.5)
+    last = whole.filter(pl.col("value").str.starts_with("> "))
+    assert last["n"].to_list() == [(area >= 0.3).sum()]  # those of 1.0, and nobody else
+    assert whole["n"].sum() == 1000
     few = croma_sql.enrichment(frame, "age", bins=40, tails=0.5, min_size=1)
     assert set(few["value"]) == {str(value) for value in set(age)}
 

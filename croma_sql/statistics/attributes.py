@@ -73,8 +73,8 @@ def read_attribute(column: pl.Series, bins: int) -> Attribute:
     """Tell the values of a column, cutting numbers and times at quantiles if there are many.
 
     A column of more than ``2 * bins`` different numbers is cut where a fraction 1/bins, 2/bins, ...
-    of its rows is at or below: intervals are open on the left. Limits are rounded to four digits
-    as long as that keeps them apart. NaN is NULL.
+    of its rows is at or below: intervals are open on the left. A largest value of many rows stands
+    alone. Limits are rounded to four digits as long as that keeps them apart. NaN is NULL.
 
     Raises
     ------
@@ -125,7 +125,8 @@ def _binned(column: pl.Series, nan: bool, bins: int) -> Attribute:
     present = column.drop_nulls().to_physical()
     physical = present.to_numpy()
     fractions = np.arange(1, bins) / bins
-    limits = np.unique(np.quantile(physical, fractions, method="inverted_cdf"))
+    quantiles = np.quantile(physical, fractions, method="inverted_cdf")
+    limits = np.unique(np.minimum(quantiles, physical[physical < physical.max()].max()))
     if column.dtype.is_numeric():
         limits = _rounded(limits)
     null = len(limits) + 1
