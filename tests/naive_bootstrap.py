@@ -1,4 +1,4 @@
-"""Slow, obvious resampling: draw groups, pool their rows, compute. Shares no code with the package."""
+"""Slow, obvious resampling: draw groups, pool their rows, compute. Shares no code with ours."""
 
 import statistics
 from itertools import combinations

@@ -1,7 +1,7 @@
 """A search in a thread of its own, so that whoever waits for it can turn away and end it.
 
 DuckDB looks for an interruption between two calls of a function, never during one. So it begins a
-search, gets tickets for it, and waits for it in many short calls (``sql/macros/parts/croma_search.sql``).
+search, gets tickets for it, and waits for it in many short calls (``croma_search.sql``).
 
 Nobody tells a function that its query has ended early, in whatever way. But DuckDB holds the array
 of tickets, uncopied, for as long as it evaluates the call they were made for; when it lets go of
