@@ -16,9 +16,12 @@ from croma_sql.errors import StatisticsError, listed
 from croma_sql.interrupt import interruptibly
 from croma_sql.session import connect
 from croma_sql.statistics import bootstrap, differences, rank_stability
+from croma_sql.statistics.frames import read_columns
 
 PUBLISHED_M = 5
 STATISTICS = ("croma", "f0", "ltm10")
+COUNTS = ("n", "n_undefined", "n_groups")
+BOUNDS = tuple(f"{name}{end}" for name in STATISTICS for end in ("", "_lo", "_hi"))
 Protocol = Literal["median_k", "k_star"]
 
 
@@ -112,10 +115,9 @@ def summary(
     if not intervals:
         return panel
     frame = read_margins(warehouse, benchmark=benchmark, encoder=encoder, m=m)
-    bounds = _side_by_side(_bootstrap(frame, ["benchmark", "encoder"], draws, seed))
-    names = [f"{name}_{end}" for name in STATISTICS for end in ("lo", "hi")]
+    bounds = _bootstrap(frame, ["benchmark", "encoder"], draws, seed)
     return panel.join(
-        bounds.select("benchmark", "encoder", *names),
+        bounds.drop(*COUNTS, *STATISTICS),
         on=["benchmark", "encoder"],
         maintain_order="left",
     )
@@ -154,9 +156,15 @@ def strata(
         As `read_margins`; a column that is not there.
     """
     given = [by] if isinstance(by, str) else list(by)
+    both = [name for name in given if name in (*COUNTS, *BOUNDS)]
+    if both:
+        raise StatisticsError(
+            f"the table of strata has a column {both[0]!r} of its own; stratify by it in SQL, or "
+            "rename it in the frame that read_margins gives and ask bootstrap"
+        )
     levels = list(dict.fromkeys(["benchmark", "encoder", *given]))
     frame = read_margins(warehouse, benchmark=benchmark, encoder=encoder, m=m)
-    found = _side_by_side(_bootstrap(frame, levels, draws, seed))
+    found = _bootstrap(frame, levels, draws, seed)
     return found.sort("benchmark", "encoder", "croma", *given, nulls_last=True)
 
 
@@ -189,7 +197,9 @@ def compare(
     StatisticsError
         As `read_margins`.
     """
-    frame = read_margins(warehouse, benchmark=benchmark, m=m)
+    frame = read_margins(warehouse, benchmark=benchmark, m=m).select(
+        "benchmark", "encoder", "subset", "group_id", "margin"
+    )
     about = _query(
         warehouse,
         "WITH results AS (SELECT summary.*, is_control FROM encoder_summary_at($m) AS summary "
@@ -262,12 +272,20 @@ def compare_overall(warehouse: str | Path, *, m: int = PUBLISHED_M) -> pl.DataFr
 
 
 def _bootstrap(frame: pl.DataFrame, by: list[str], draws: int, seed: int) -> pl.DataFrame:
-    return _each_benchmark(
-        frame,
+    """Bootstrap the levels of ``by``, one row each.
+
+    They are called by number meanwhile: an attribute may go by the name of a column of the result.
+    """
+    levels = [f"level {i}" for i in range(len(by))]
+    numbered = read_columns(frame, by).rename(dict(zip(by, levels, strict=True)))
+    rows = frame.select("benchmark", "subset", "group_id", "margin").hstack(numbered)
+    found = _each_benchmark(
+        rows,
         lambda one: bootstrap(
-            one, by=by, subset=_subset(one), statistics=STATISTICS, draws=draws, seed=seed
+            one, by=levels, subset=_subset(one), statistics=STATISTICS, draws=draws, seed=seed
         ),
     )
+    return _side_by_side(found, levels).rename(dict(zip(levels, by, strict=True)))
 
 
 def _each_benchmark(
@@ -283,14 +301,13 @@ def _subset(frame: pl.DataFrame) -> str | None:
     return None if frame["subset"].null_count() == len(frame) else "subset"
 
 
-def _side_by_side(found: pl.DataFrame) -> pl.DataFrame:
+def _side_by_side(found: pl.DataFrame, levels: list[str]) -> pl.DataFrame:
     """One row per level, from one per level and statistic."""
-    ends = {"estimate": "", "lo": "_lo", "hi": "_hi"}
-    levels = found.columns[: found.columns.index("statistic")]
-    wide = found.select(*levels, "n", "n_undefined", "n_groups").unique(maintain_order=True)
+    wide = found.select(*levels, *COUNTS).unique(maintain_order=True)
     for name in STATISTICS:
+        ends = {"estimate": name, "lo": f"{name}_lo", "hi": f"{name}_hi"}
         of_one = found.filter(pl.col("statistic") == name).select(
-            *levels, *(pl.col(end).alias(f"{name}{suffix}") for end, suffix in ends.items())
+            *levels, *(pl.col(end).alias(column) for end, column in ends.items())
         )
         wide = wide.join(of_one, on=levels, nulls_equal=True, maintain_order="left")
     return wide

@@ -25,7 +25,12 @@ def root(tmp_path_factory):
     """Three encoders, of which c is a control, and a benchmark with and one without subsets."""
     folder = tmp_path_factory.mktemp("study") / "W"
     cohort = random_cohort(0, n=160, d=8, groups=32)
-    tiles = cohort.frame().with_columns(zone=pl.Series([None, "edge", "it's", "ä"] * 40))
+    tiles = cohort.frame().with_columns(
+        pl.Series("zone", [None, "edge", "it's", "ä"] * 40),
+        pl.Series("statistic", ["p", "q"] * 80),  # names of columns of results
+        pl.Series("f0", [0, 1] * 80),
+        pl.Series("is_control", [True, False] * 80),  # of control tissue, not of encoders
+    )
     for name, effect in (("a 'x'", 0.8), ("b", 0.5), ("c", 1.5)):
         other = random_cohort(1, n=160, d=8, groups=32, effect=effect)
         one = replace(cohort, vectors=other.vectors + cohort.vectors / 4).frame()
@@ -119,6 +124,13 @@ def test_strata_are_groups_of_margins(root):
         assert (found[f"{name}_lo"] <= found[name]).all()
         assert (found[f"{name}_hi"] >= found[name]).all()
     assert None in found["zone"].to_list()
+
+
+def test_attributes_may_go_by_names_of_results(root):
+    found = reports.strata(root, "statistic", benchmark="all", encoder="b", **FEW)
+    assert sorted(found["statistic"]) == ["p", "q"]
+    with pytest.raises(croma_sql.StatisticsError, match="has a column 'f0' of its own"):
+        reports.strata(root, ["zone", "f0"])
 
 
 def test_compare_ranks_encoders_and_leaves_controls_out(root):
