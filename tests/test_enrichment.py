@@ -19,6 +19,7 @@ from statsmodels.genmod.generalized_estimating_equations import GEE
 from statsmodels.stats.proportion import confint_proportions_2indep
 
 import croma_sql
+from croma_sql.statistics.attributes import read_attribute
 from croma_sql.statistics.contrasts import Part, Sums
 from croma_sql.statistics.odds import _fitted
 
@@ -337,6 +338,31 @@ def test_many_numbers_are_binned_at_quantiles():
     assert whole["n"].sum() == 1000
     few = croma_sql.enrichment(frame, "age", bins=40, tails=0.5, min_size=1)
     assert set(few["value"]) == {str(value) for value in set(age)}
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from(["float32", "float64", "uint16", "int64"]),
+    st.lists(st.integers(0, 40), min_size=12, max_size=200),
+    st.integers(2, 6),
+    st.integers(0, 10**6),
+)
+def test_bins_are_those_of_the_exact_quantiles(dtype, places, bins, seed):
+    """However many digits their limits are written with; values lie close and far apart."""
+    rng = np.random.default_rng(seed)
+    scale = 10.0 ** rng.integers(-6, 4, size=41) if dtype.startswith("float") else 1600
+    distinct = np.unique((1000.03 + np.cumsum(scale * rng.random(41))).astype(dtype))
+    x = distinct[np.minimum(places, len(distinct) - 1)]
+    read = read_attribute(pl.Series("x", x), bins)
+    there = np.unique(x)
+    if len(there) <= 2 * bins:
+        assert read.values == [str(v) for v in pl.Series(there).cast(pl.String)]
+        return
+    ordered = np.sort(x)
+    limits = {min(ordered[math.ceil(len(x) * k / bins) - 1], there[-2]) for k in range(1, bins)}
+    expected = [sum(value > limit for limit in limits) for value in x]
+    assert read.code.tolist() == expected
+    assert len(read.values) == len(limits) + 2
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,15 +1,15 @@
 """Attributes of the samples as a few values each, which rows share."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from croma_sql.errors import StatisticsError
+from croma_sql.errors import StatisticsError, listed
 from croma_sql.statistics.conditions import between, equal_to, texts
 from croma_sql.statistics.rows import Codes, codes
 
@@ -20,7 +20,8 @@ NOT_ATTRIBUTES = frozenset(
     }
 )  # fmt: skip
 ROLES = ("label", "confounder")  # of some attribute, as a rule: the attribute's name says more
-DIGITS = 4  # of a limit between two bins
+DIGITS = 4  # of a limit between two bins, where that many tell its rows apart
+EXACT = 17  # digits that tell any number of 64 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,30 @@ def attribute_names(frame: pl.DataFrame, but: Sequence[str]) -> list[str]:
     return [name for name in names if name not in ROLES] + [name for name in ROLES if name in names]
 
 
+def check_capitals(names: Sequence[str], columns: Sequence[str]) -> None:
+    """Refuse attributes that SQL, which takes no notice of capitals, mistakes for other columns.
+
+    Raises
+    ------
+    StatisticsError
+    """
+    alike: dict[bytes, list[str]] = {}
+    for column in dict.fromkeys([*columns, *names]):
+        alike.setdefault(_as_sql_takes(column), []).append(column)
+    for name in names:
+        same = alike[_as_sql_takes(name)]
+        if len(same) == 1:
+            continue
+        raise StatisticsError(
+            f"columns {listed(same)} differ by capitals only, and a condition on one of them would "
+            "select rows by another, as SQL takes no notice of capitals; rename all but one"
+        )
+
+
+def _as_sql_takes(name: str) -> bytes:
+    return name.encode().lower()  # which takes capitals of ASCII alone
+
+
 def read_attributes(frame: pl.DataFrame, names: Sequence[str], bins: int) -> list[Attribute]:
     """Tell the values of some columns, at least one.
 
@@ -74,7 +99,8 @@ def read_attribute(column: pl.Series, bins: int) -> Attribute:
 
     A column of more than ``2 * bins`` different numbers is cut where a fraction 1/bins, 2/bins, ...
     of its rows is at or below: intervals are open on the left. A largest value of many rows stands
-    alone. Limits are rounded to four digits as long as that keeps them apart. NaN is NULL.
+    alone. A limit that is no whole number is written with as few digits, from four on, as leave the
+    same rows at or below it. NaN is NULL.
 
     Raises
     ------
@@ -97,13 +123,17 @@ def read_attribute(column: pl.Series, bins: int) -> Attribute:
     nan = column.dtype.is_float() and bool(column.is_nan().any())
     if nan:
         column = column.fill_nan(None)
-    elif column.dtype.is_decimal() or column.dtype in (pl.Int128, pl.UInt128):
-        column = column.cast(pl.Float64)
+    if column.dtype == pl.Float16:  # SQL has none and reads it as this
+        column = column.cast(pl.Float32)
     ordered = column.dtype.is_numeric() or column.dtype.is_temporal()
-    if ordered and column.n_unique() > 2 * bins:
-        return _binned(column, nan, bins)
     as_it_is = ordered or column.dtype == pl.Boolean
-    return _as_they_are(column if as_it_is else column.cast(pl.String), nan)
+    distinct, code = codes(
+        (column if as_it_is else column.cast(pl.String)).to_frame(), [column.name]
+    )
+    values = distinct.to_series()
+    if ordered and len(values) > 2 * bins:
+        return _binned(values, code, nan, bins)
+    return Attribute(column.name, code, texts(values), equal_to(values, nan=nan))
 
 
 def _is_told(dtype: pl.DataType) -> bool:
@@ -115,26 +145,19 @@ def _may_be_id(dtype: pl.DataType) -> bool:
     return dtype.is_integer() or dtype in (pl.String, pl.Categorical, pl.Enum)
 
 
-def _as_they_are(column: pl.Series, nan: bool) -> Attribute:
-    distinct, code = codes(column.to_frame(), [column.name])
-    values = distinct.to_series()
-    return Attribute(column.name, code, texts(values), equal_to(values, nan=nan))
-
-
-def _binned(column: pl.Series, nan: bool, bins: int) -> Attribute:
-    present = column.drop_nulls().to_physical()
-    physical = present.to_numpy()
+def _binned(values: pl.Series, code: Codes, nan: bool, bins: int) -> Attribute:
+    """Cut ordered values, the last of which may be NULL, of which each row has one."""
+    present = values.drop_nulls()
     fractions = np.arange(1, bins) / bins
-    quantiles = np.quantile(physical, fractions, method="inverted_cdf")
-    limits = np.unique(np.minimum(quantiles, physical[physical < physical.max()].max()))
-    if column.dtype.is_numeric():
-        limits = _rounded(limits)
-    null = len(limits) + 1
-    code = np.full(len(column), null, np.int32)
-    code[column.is_not_null().to_numpy()] = np.searchsorted(limits, physical)
-    cuts = pl.Series(column.name, limits).cast(present.dtype).cast(column.dtype)
-    conditions = [*between(cuts, nan=nan), *equal_to(column.clear(1), nan=nan)]
-    return Attribute(column.name, code, [*_intervals(texts(cuts)), None], conditions)
+    quantiles = np.quantile(code[code < len(present)], fractions, method="inverted_cdf")
+    last = np.unique(np.minimum(quantiles, len(present) - 2))
+    limits = present.gather(last)
+    if limits.dtype.is_float():
+        limits = _rounded(limits, present.gather(last + 1))
+    interval = np.append(np.searchsorted(last, np.arange(len(present))), len(last) + 1)
+    conditions = [*between(limits, nan=nan), *equal_to(values.clear(1), nan=nan)]
+    binned = interval[code].astype(np.int32)
+    return Attribute(values.name, binned, [*_intervals(texts(limits)), None], conditions)
 
 
 def _intervals(limits: Sequence[str | None]) -> list[str]:
@@ -142,7 +165,25 @@ def _intervals(limits: Sequence[str | None]) -> list[str]:
     return [f"<= {limits[0]}", *within, f"> {limits[-1]}"]
 
 
-def _rounded(limits: NDArray[Any]) -> NDArray[Any]:
-    rounded = np.array([float(f"{limit:.{DIGITS}g}") for limit in limits.tolist()])
-    apart = len(np.unique(rounded)) == len(limits)
-    return rounded.astype(limits.dtype) if apart else limits
+def _rounded(limits: pl.Series, following: pl.Series) -> pl.Series:
+    """Shorten numbers without reaching those that follow them."""
+    return pl.Series(
+        limits.name,
+        [_shortest(*ends, limits.dtype) for ends in zip(limits, following, strict=True)],
+        limits.dtype,
+    )
+
+
+def _shortest(least: float, below: float, dtype: pl.DataType) -> float:
+    """Find a number of few digits in [least, below)."""
+    narrow = np.float32 if dtype == pl.Float32 else np.float64
+    if not math.isfinite(least):
+        return least
+    for digits in range(DIGITS, EXACT):
+        nearest = Decimal(f"{least:.{digits - 1}e}")
+        step = Decimal((0, (1,), nearest.adjusted() - digits + 1))
+        for tried in (nearest, nearest + step):
+            number = float(narrow(float(tried)))
+            if least <= number < below:
+                return number
+    return least

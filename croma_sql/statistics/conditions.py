@@ -7,6 +7,12 @@ from itertools import pairwise
 import duckdb
 import polars as pl
 
+BARE_DIGITS, BARE_DIGITS_32 = 15, 7
+"""How many digits of a number SQL may read as a decimal and then round to the number meant.
+
+One in quotes becomes a number of the column's type at once.
+"""
+
 
 def equal_to(values: pl.Series, *, nan: bool = False) -> list[str]:
     """One condition for each value; ``nan``: some rows hold NaN, which goes with NULL.
@@ -40,15 +46,27 @@ def between(limits: pl.Series, *, nan: bool = False) -> list[str]:
 
 def texts(values: pl.Series) -> Sequence[str | None]:
     """Write values as briefly as tells them apart."""
+    if values.dtype == pl.Time:
+        return values.dt.to_string("%H:%M:%S%.f").to_list()
     return values.cast(pl.String).to_list()
 
 
 def _literals(values: pl.Series) -> list[str | None]:
-    bare = values.dtype == pl.Boolean or values.dtype.is_numeric()
     return [
-        text if text is None or (bare and not text.endswith("inf")) else _quoted(text, "'")
+        text if text is None or _is_bare(text, values.dtype) else _quoted(text, "'")
         for text in texts(values)
     ]
+
+
+def _is_bare(text: str, dtype: pl.DataType) -> bool:
+    if not dtype.is_float():
+        return dtype == pl.Boolean or dtype.is_numeric()
+    if "e" in text:
+        return dtype == pl.Float64
+    digits = text.lstrip("-0.").replace(".", "")
+    return "inf" not in text and len(digits) <= (
+        BARE_DIGITS if dtype == pl.Float64 else BARE_DIGITS_32
+    )
 
 
 def _identifier(name: str) -> str:

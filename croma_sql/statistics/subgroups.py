@@ -25,7 +25,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from croma_sql.statistics.attributes import Attribute, attribute_names, read_attributes
+from croma_sql.statistics.attributes import (
+    Attribute,
+    attribute_names,
+    check_capitals,
+    read_attributes,
+)
 from croma_sql.statistics.blocks import Block, beside, blocks
 from croma_sql.statistics.contrasts import intraclass_correlation
 from croma_sql.statistics.frames import as_names, read_columns, whole
@@ -121,7 +126,8 @@ def subgroups(
     ------
     StatisticsError
         A missing column (the message lists those there are), a row without group, a margin that is
-        no number, numbers that make no sense.
+        no number, numbers that make no sense, an attribute and another column whose names differ
+        by capitals only.
 
     References
     ----------
@@ -156,11 +162,18 @@ def subgroups(
     else:
         names = as_names(attributes)
         read = read_columns(frame, [*others, *names])
+    check_capitals(names, _column_names(frame))
     rows = read_rows(read, by=by, value=value, group=group, subset=None)
     told = read_attributes(read, names, bins)
     levels = rows.levels.select(by)
     tables = [beside(levels, block.level, _worst(block, told, options)) for block in blocks(rows)]
     return pl.concat([pl.DataFrame(schema={**levels.schema, **RESULT}), *tables])
+
+
+def _column_names(frame: Any) -> list[str]:
+    if isinstance(frame, pl.LazyFrame):
+        return frame.collect_schema().names()
+    return list(map(str, getattr(frame, "column_names", getattr(frame, "columns", frame))))
 
 
 @dataclass(frozen=True, slots=True)
