@@ -6,6 +6,8 @@ from itertools import combinations
 import naive
 import numpy as np
 
+FEWEST_GROUPS = 5  # that make an interval
+
 
 def defined(value):
     return value is not None and not np.isnan(value)

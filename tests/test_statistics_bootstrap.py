@@ -20,12 +20,12 @@ ROWS = st.lists(
         {
             "level": st.sampled_from(["a", "b", None]),
             "subset": st.sampled_from(["u", "v", None]),
-            "group": st.sampled_from(["g1", "g2", "g3", "g10"]),
+            "group": st.sampled_from(["g1", "g2", "g3", "g4", "g5", "g10"]),
             "value": VALUES,
         }
     ),
     min_size=1,
-    max_size=30,
+    max_size=40,
 )
 SCHEMA = {"level": pl.String, "subset": pl.String, "group": pl.String, "value": pl.Float64}
 
@@ -80,7 +80,8 @@ def test_every_statistic_is_that_of_the_pooled_rows_of_each_draw(subset, rows, s
             len(groups),
         )
         estimate = naive_bootstrap.statistic(row["statistic"], own, subsets=subset is not None)
-        drawn = expected[row["level"], row["statistic"]] if len(groups) > 1 else []
+        enough = len(groups) >= naive_bootstrap.FEWEST_GROUPS
+        drawn = expected[row["level"], row["statistic"]] if enough else []
         assert row["estimate"] == pytest.approx(estimate, abs=1e-12)
         assert (row["lo"], row["hi"]) == pytest.approx(naive_bootstrap.interval(drawn), abs=1e-12)
         assert row["draws"] == sum(value is not None for value in drawn)
@@ -161,18 +162,60 @@ def test_threads_and_order_of_rows_do_not_matter():
 def test_a_draw_without_any_row_of_a_level_is_not_counted():
     frame = pl.DataFrame(
         {
-            "centre": ["x", "x", "y", "y"],
-            "group_id": [1, 2, 3, 4],
-            "margin": [0.1, 0.3, 0.2, None],
+            "centre": ["x"] * 5 + ["y"] * 20,
+            "group_id": range(25),
+            "margin": [0.25] * 4 + [0.75] + [0.5] * 4 + [None] * 16,
         }
     )
-    found = croma_sql.bootstrap(frame, by="centre", statistics="mean", draws=400)
-    picks = np.random.default_rng(0).integers(0, 4, (400, 4))
-    has_x = (picks < 2).any(axis=1)
-    assert 350 < has_x.sum() < 400
+    found = croma_sql.bootstrap(frame, by="centre", statistics="q50", draws=4000)
+    picks = np.random.default_rng(0).integers(0, 25, (4000, 25))
+    has_x = (picks < 5).any(axis=1)
+    assert 3950 < has_x.sum() < 4000
     assert found.rows() == [
-        ("x", "mean", 0.2, 0.1, 0.3, 2, 0, 2, has_x.sum()),
-        ("y", "mean", 0.2, None, None, 2, 1, 1, 0),  # one group: nothing known of how they differ
+        ("x", "q50", 0.25, 0.25, 0.75, 5, 0, 5, has_x.sum()),
+        ("y", "q50", 0.5, None, None, 20, 16, 4, 0),
+    ]
+
+
+def of_groups(n, level, first=0):
+    """Margins of n groups of 30 rows."""
+    group = first + np.repeat(np.arange(n), 30)
+    margin = np.random.default_rng(n).standard_normal(len(group))
+    return pl.DataFrame({"level": level, "group_id": group, "margin": margin})
+
+
+@pytest.mark.parametrize("others", [0, 98])
+def test_few_groups_have_no_interval(others):
+    """Two groups were given intervals that held the truth in half of all cohorts."""
+    rest = of_groups(others, "rest", first=10)
+    for n, has_one in ((2, False), (3, False), (4, False), (5, True)):
+        frame = pl.concat([of_groups(n, "few"), rest])
+        found = croma_sql.bootstrap(frame, by="level", draws=100)
+        few, many = found.filter(level="few"), found.filter(level="rest")
+        assert few["estimate"].null_count() == 0
+        assert (few["n_groups"] == n).all()
+        for column in ("lo", "hi"):
+            assert few[column].is_not_null().to_list() == [has_one] * 3
+            assert many[column].null_count() == 0
+        assert (few["draws"] > 0).to_list() == [has_one] * 3
+
+
+def test_nan_is_null_among_levels():
+    """Each was a level of its own."""
+    dose = [1.0, None, float("nan"), 1.0, None, float("nan")]
+    frame = {"dose": dose, "group_id": range(6), "margin": [1, 2, 3, 1, 2, 3]}
+    found = croma_sql.bootstrap(frame, by="dose", statistics="mean", draws=10)
+    assert found.select("dose", "estimate", "n").rows() == [(1.0, 1.0, 2), (None, 2.5, 4)]
+    subsets = croma_sql.bootstrap(frame, subset="dose", statistics="croma", draws=10)
+    assert subsets["estimate"].to_list() == [1.75]  # of 1 and 2.5
+
+
+def test_a_level_without_a_defined_margin_is_listed():
+    frame = {"centre": ["x", "y"], "group_id": [1, 2], "margin": [0.5, None]}
+    found = croma_sql.bootstrap(frame, by="centre", statistics="croma", draws=10)
+    assert found.select("centre", "estimate", "n", "n_undefined").rows() == [
+        ("x", 0.5, 1, 0),
+        ("y", None, 1, 1),
     ]
 
 
@@ -211,3 +254,36 @@ def test_any_frame_will_do():
         frame.with_columns(pl.col("m; --").cast(pl.Decimal(30, 20))),
     ):
         assert_frame_equal(croma_sql.bootstrap(other, **names), expected)
+
+
+def messy_pandas(frame):
+    pandas = frame.to_pandas()
+    pandas["mixed"] = np.array([1, "x"] * (len(frame) // 2), dtype=object)
+    pandas.insert(0, "twice", 1)
+    pandas.insert(0, "twice", 2, allow_duplicates=True)
+    return pandas
+
+
+def messy_arrow(frame):
+    table = frame.to_arrow()
+    for _ in range(2):
+        table = table.append_column("twice", [[1] * len(frame)])
+    return table
+
+
+@pytest.mark.parametrize(
+    "messy",
+    [
+        messy_pandas,
+        messy_arrow,
+        lambda frame: messy_arrow(frame).combine_chunks().to_batches()[0],
+        lambda frame: frame.to_dict() | {"mixed": [1, "x"], "short": [1]},
+        lambda frame: duckdb.sql("SELECT *, 1 AS twice, 2 AS Twice FROM frame"),
+    ],
+)
+def test_columns_that_nobody_asks_for_may_hold_anything(messy):
+    frame = random_frame(6)
+    given = {"by": "encoder", "draws": 10}
+    assert_frame_equal(
+        croma_sql.bootstrap(messy(frame), **given), croma_sql.bootstrap(frame, **given)
+    )

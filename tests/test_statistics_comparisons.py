@@ -51,11 +51,11 @@ def test_strata_are_compared_under_the_draws_of_all_rows(subset, rows, seed):
     )
     for level in levels:
         own = [r for r in rows if r["level"] == level and naive_bootstrap.defined(r["value"])]
-        several = len({r["group"] for r in own}) > 1
+        enough = len({r["group"] for r in own}) >= naive_bootstrap.FEWEST_GROUPS
         for name in NAMES:
             value = naive_bootstrap.statistic(name, own, subsets=subset is not None)
             estimates[level, name] = np.nan if value is None else value
-            draws[level, name] = drawn[level, name] if several else [None] * 25
+            draws[level, name] = drawn[level, name] if enough else [None] * 25
     given = {
         "between": "level", "value": "value", "group": "group", "subset": subset,
         "statistics": NAMES, "draws": 25, "seed": seed,
@@ -179,23 +179,59 @@ def test_equal_encoders_share_a_rank_and_nobody_wins():
 
 
 def test_lower_f0_is_better():
-    """Hand-derived: of three groups, b has a margin at 0 in none, a in one."""
+    """Hand-derived: of five groups, b has a margin at 0 in none, a in one."""
     frame = pl.DataFrame(
         {
-            "encoder": ["a"] * 3 + ["b"] * 3,
-            "group_id": [1, 2, 3] * 2,
-            "margin": [0.0, 0.5, 0.5, 0.1, 0.1, 0.1],
+            "encoder": ["a"] * 5 + ["b"] * 5,
+            "group_id": [1, 2, 3, 4, 5] * 2,
+            "margin": [0.0] + [0.5] * 4 + [0.1] * 5,
         }
     )
     found = croma_sql.differences(frame, statistics=["f0", "croma"], draws=3000)
     f0, croma = found.rows(named=True)
     assert (f0["first"], f0["second"]) == ("b", "a")
     assert (croma["first"], croma["second"]) == ("a", "b")
-    assert f0["difference"] == pytest.approx(-1 / 3)
-    assert f0["win_probability"] == pytest.approx(1 - (2 / 3) ** 3, abs=0.03)  # group 1 is drawn
-    assert (f0["lo"], f0["hi"]) == pytest.approx((-1, 0))
-    # croma of a is 0.5 unless group 1 is drawn twice or more
-    assert croma["win_probability"] == pytest.approx(1 - 7 / 27, abs=0.03)
+    assert f0["difference"] == pytest.approx(-1 / 5)
+    # group 1 is drawn Binomial(5, 1/5) times: never in 33 %, thrice or more in 5.8 %, four in 0.6 %
+    assert f0["win_probability"] == pytest.approx(1 - 0.8**5, abs=0.03)
+    assert (f0["lo"], f0["hi"]) == pytest.approx((-3 / 5, 0))
+    # croma of a is 0.5 unless group 1 is drawn thrice or more
+    assert croma["win_probability"] == pytest.approx(1 - 181 / 5**5, abs=0.015)
+
+
+def test_few_groups_are_compared_by_their_estimates_only():
+    """Encoder c was scored on four of the groups that a and b have."""
+    frame, *_ = paired_cohort(8, encoders=3)
+    few = pl.col("group_id").is_in(["1", "2", "3", "4"])
+    frame = frame.filter((pl.col("encoder") != "e2") | few)
+    found = croma_sql.differences(frame, draws=50)
+    told = ["difference", "lo", "hi", "win_probability"]
+    for row in found.rows(named=True):
+        known = "e2" not in (row["first"], row["second"])
+        assert [row[name] is not None for name in told] == [True, known, known, known]
+        assert row["draws"] == (50 if known else 0)
+    ranks = croma_sql.rank_stability(frame, draws=50)
+    alone = croma_sql.rank_stability(frame.filter(pl.col("encoder") != "e2"), draws=50)
+    drawn = ["lo", "hi", "mean_rank", "rank_lo", "rank_hi", "best_probability", "win_probability"]
+    assert sorted(ranks["rank"]) == [1, 2, 3]
+    assert ranks.filter(encoder="e2").select(drawn).row(0) == (None,) * 7
+    shown = ["encoder", *drawn]
+    assert_frame_equal(
+        ranks.filter(pl.col("encoder") != "e2").select(shown), alone.select(shown), check_exact=True
+    )
+
+
+def test_nan_is_null_between():
+    frame, *_ = paired_cohort(9, encoders=3)
+    dose = pl.col("encoder").replace_strict({"e0": 1.0, "e1": None, "e2": float("nan")})
+    frame = frame.with_columns(dose=dose)
+    joined = frame.with_columns(dose=pl.col("dose").fill_nan(None))
+    for function in (croma_sql.differences, croma_sql.rank_stability):
+        found = function(frame, between="dose", draws=20)
+        assert_frame_equal(found, function(joined, between="dose", draws=20))
+    same = {"between": "encoder", "paired_by": ["sample_id", "dose"], "draws": 20}
+    by_unit = frame.with_columns(dose=dose.replace({1.0: None}))  # NULL, NULL, NaN: one unit
+    assert (croma_sql.differences(by_unit, **same)["n_left_out"] == 0).all()
 
 
 def test_paired_by_keeps_what_is_defined_everywhere():

@@ -33,12 +33,14 @@ class Contest:
 
 
 def check_apart(by: Sequence[str], between: str) -> None:
-    """Refuse to compare levels within themselves.
+    """Refuse to compare levels within themselves, or by what is no column.
 
     Raises
     ------
     StatisticsError
     """
+    if not isinstance(between, str):
+        raise StatisticsError(f"between is {between!r}; it is the name of one column")
     if between in by:
         raise StatisticsError(
             f"column {between!r} is both what is compared and a level of by; leave it out of by"

@@ -12,7 +12,7 @@ import polars.selectors as cs
 from croma_sql.errors import StatisticsError, listed
 from croma_sql.statistics.frames import as_names, as_numbers, read_columns, whole
 from croma_sql.statistics.intervals import check_names, defined, interval
-from croma_sql.statistics.resampling import Float, Plan, checked_plan
+from croma_sql.statistics.resampling import FEWEST_UNITS, Float, Plan, checked_plan
 from croma_sql.statistics.rows import codes, columns_at
 
 RESULT = ("x", "y", "rho", "lo", "hi", "p", "n", "draws")
@@ -51,7 +51,8 @@ def spearman(
         The columns of ``by``; ``x``, ``y``, each two columns once; ``rho``; ``lo``, ``hi``, its
         percentile interval; ``p``, two-sided, of no correlation, by the t approximation of
         `scipy.stats.spearmanr`; ``n``, rows in which both columns are defined; ``draws``, in how
-        many draws both varied. NULL where fewer than 3 rows are defined or a column does not vary.
+        many draws both varied. NULL where fewer than 3 rows are defined or a column does not vary;
+        the interval, of no draw, also of 3 or 4 rows, which would hold the truth too seldom.
 
     Raises
     ------
@@ -84,8 +85,9 @@ def spearman(
     for i in range(len(levels)):
         for rows, some in _alike(values[level_of_row == i], pairs).values():
             n[i, some] = len(rows)
-            if len(rows) >= FEWEST:
+            if len(rows) >= FEWEST_UNITS:
                 drawn[i, some] = _drawn(rows, [pairs[j] for j in some], plan)
+            if len(rows) >= FEWEST:
                 for j in some:
                     rho[i, j], p[i, j] = _spearman(*rows[:, pairs[j]].T)
     lo, hi = interval(drawn, plan.level)
@@ -139,7 +141,7 @@ def _drawn(rows: Float, pairs: list[Pair], plan: Plan) -> Float:
         }
         for j, (x, y) in enumerate(pairs):
             out[j, start : start + len(picks)] = np.einsum("dn,dn->d", unit[x], unit[y])
-    return out
+    return np.clip(out, -1, 1)  # which rounding may leave
 
 
 def _unit_ranks(drawn: Float) -> Float:

@@ -6,8 +6,10 @@ import numpy as np
 
 from croma_sql.errors import StatisticsError
 
+LARGEST = 2**31 - 1  # of what nobody makes that large, so that it is told only to those who do
 
-def whole_number(name: str, given: Any, *, least: int = 1, most: int = 2**31 - 1) -> int:
+
+def whole_number(name: str, given: Any, *, least: int = 1, most: int = LARGEST) -> int:
     """Check a whole number.
 
     Raises
@@ -21,7 +23,8 @@ def whole_number(name: str, given: Any, *, least: int = 1, most: int = 2**31 - 1
     """
     is_whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
     if not is_whole or not least <= given <= most:
-        upper = "" if most == 2**31 - 1 else f" and at most {most}"
+        too_large = is_whole and given > most
+        upper = f" and at most {most}" if too_large or most != LARGEST else ""
         raise StatisticsError(
             f"{name} is {given!r}; it is a whole number of at least {least}{upper}"
         )

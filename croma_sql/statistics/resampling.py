@@ -9,13 +9,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from croma_sql.cohort import checked_threads
 from croma_sql.statistics.options import fraction, whole_number
 from croma_sql.statistics.rows import Codes, Rows
 from croma_sql.statistics.summaries import Statistic
 from croma_sql.udfs import resampling as kernels
 from croma_sql.udfs.threads import ForEach, available_cores, cores
 
+FEWEST_UNITS = 5  # that make an interval: those of fewer hold the truth far too seldom
+MOST_DRAWS = 1_000_000
+LARGEST_SEED = 2**63 - 1
 PICKS = 1 << 21  # of groups, held at once
 PER_TASK = 1 << 25  # margins that are looked at, a few hundredths of a second
 
@@ -37,7 +39,7 @@ class Resampled:
     """Statistics as they are and as they are drawn; NaN where undefined.
 
     estimate : (levels, statistics)
-    drawn : (levels, statistics, draws); NaN for levels of fewer than two groups, whose
+    drawn : (levels, statistics, draws); NaN for levels of too few groups, whose
         uncertainty cannot be known
     """
 
@@ -62,10 +64,10 @@ def checked_plan(draws: Any, level: Any, seed: Any, threads: Any) -> Plan:
     StatisticsError
     """
     return Plan(
-        whole_number("draws", draws),
+        whole_number("draws", draws, most=MOST_DRAWS),
         fraction("level", level, like=0.95),
-        whole_number("seed", seed, least=0),
-        checked_threads(threads) or available_cores(),
+        whole_number("seed", seed, least=0, most=LARGEST_SEED),
+        available_cores() if threads is None else whole_number("threads", threads),
     )
 
 
@@ -86,7 +88,7 @@ def resample(rows: Rows, statistics: Sequence[Statistic], plan: Plan) -> Resampl
         summarise(np.ones((1, rows.n_groups), np.int32), estimate)
         for start, times in _draws(rows.n_groups, plan):
             summarise(times, drawn[..., start : start + len(times)])
-    drawn[rows.counts()["n_groups"] < 2] = np.nan
+    drawn[rows.counts()["n_groups"] < FEWEST_UNITS] = np.nan
     return Resampled(estimate[..., 0], drawn)
 
 

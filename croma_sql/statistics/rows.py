@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 from numpy.typing import NDArray
 
 from croma_sql.errors import StatisticsError, listed
@@ -67,19 +68,24 @@ def read_rows(
     ------
     StatisticsError
         Columns that are not there or of the wrong type, a row without group, a unit that is not
-        paired one to one.
+        paired one to one, or not told apart by anything.
     """
     keys = [*by] if between is None else [*by, between]
     units = [] if paired_by is None else as_names(paired_by)
-    others = [name for name in (value, group, subset) if name is not None]
-    read = read_columns(frame, [*keys, *others, *units])
+    if paired_by is not None and not units:
+        raise StatisticsError(
+            "paired_by names no column; name those that tell the samples of a level apart, or "
+            "leave it out"
+        )
+    subsets = [] if subset is None else [subset]
+    read = read_columns(frame, [*keys, value, group, *subsets, *units])
     without_nulls(read[group], "every row belongs to a group (slide, patient, place)")
     levels, level = codes(read, keys)
     distinct_groups, group_code = codes(read, [group])
     rows = Rows(
         levels,
         level,
-        codes(read, [] if subset is None else [subset])[1],
+        codes(read, subsets)[1],
         group_code,
         len(distinct_groups),
         as_numbers(read[value]).fill_null(np.nan).to_numpy(),
@@ -92,12 +98,28 @@ def read_rows(
 def codes(frame: pl.DataFrame, columns: Sequence[str]) -> tuple[pl.DataFrame, Codes]:
     """Distinct values of some columns, sorted with NULL last, and which of them each row has.
 
-    Without columns there is one level, of all rows.
+    NaN is NULL. Without columns there is one level, of all rows.
+
+    Raises
+    ------
+    StatisticsError
+        A column of Python objects.
+
+    Examples
+    --------
+    >>> codes(pl.DataFrame({"dose": [2.0, None, 1.0, float("nan")]}), ["dose"])[1]
+    array([1, 2, 0, 2], dtype=int32)
     """
     if not columns:
         return pl.DataFrame({"": [None]}), np.zeros(len(frame), np.int32)
+    objects = [name for name in columns if frame[name].dtype == pl.Object]
+    if objects:
+        raise StatisticsError(
+            f"column {listed(objects)} holds Python objects, which cannot be told apart; make them "
+            "text or numbers"
+        )
     names = {name: str(place) for place, name in enumerate(columns)}
-    named = frame.select(columns).rename(names)
+    named = frame.select(columns).rename(names).with_columns(cs.float().fill_nan(None))
     distinct = named.unique().sort(names.values(), nulls_last=True)
     numbered = distinct.with_row_index("code")
     joined = named.join(

@@ -59,7 +59,9 @@ def rank_stability(
         share of draws in which nobody is better; ``win_probability``, the mean over the others of
         the share of draws in which it is strictly better (`differences` has them one by one);
         ``draws``, in how many draws it was defined; ``n_left_out``, as in `differences`. Best
-        estimate first. Ranks are NULL for controls, and where there is nothing to rank.
+        estimate first. Ranks are NULL for controls, and where there is nothing to rank. An encoder
+        with fewer than five groups has a rank by estimate but no part in the draws: what is made of
+        them is NULL for it, and the ranks of others in the draws pass it over.
 
     Raises
     ------
@@ -74,9 +76,9 @@ def rank_stability(
     Examples
     --------
     >>> frame = pl.DataFrame({
-    ...     "encoder": ["a", "a", "a", "b", "b", "b"],
-    ...     "group_id": [1, 2, 3, 1, 2, 3],
-    ...     "margin": [0.1, 0.2, 0.3, 0.3, 0.4, 0.5],
+    ...     "encoder": ["a"] * 5 + ["b"] * 5,
+    ...     "group_id": [1, 2, 3, 4, 5] * 2,
+    ...     "margin": [0.1, 0.2, 0.3, 0.4, 0.5, 0.3, 0.4, 0.5, 0.6, 0.7],
     ... })
     >>> rank_stability(frame).select("encoder", "rank", "mean_rank", "win_probability").rows()
     [('b', 1, 1.0, 1.0), ('a', 2, 2.0, 0.0)]

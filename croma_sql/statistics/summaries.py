@@ -2,12 +2,12 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 from croma_sql.errors import StatisticsError, listed
-from croma_sql.statistics.frames import as_names
 
 KNOWN = (
     "'croma', 'pooled_median', 'mean', 'f0', 'ltm10' and 'q25' (any percentage from 0 to 100, "
@@ -57,13 +57,14 @@ def parse(names: str | Sequence[str], *, subsets: bool) -> list[Statistic]:
     >>> parse("ltm2.5", subsets=False)[0].fraction
     0.025
     """
-    statistics = [_parse(name, subsets) for name in as_names(names)]
+    several = isinstance(names, Iterable) and not isinstance(names, str)
+    statistics = [_parse(name, subsets) for name in (names if several else [names])]
     if not statistics:
         raise StatisticsError(f"no statistic is asked for; there are {KNOWN}")
-    return statistics
+    return list({statistic.name: statistic for statistic in statistics}.values())
 
 
-def _parse(name: str, subsets: bool) -> Statistic:
+def _parse(name: Any, subsets: bool) -> Statistic:
     if name == "croma":
         return Statistic(name, Kind.QUANTILE, 0.5, of_subsets=subsets)
     if name == "pooled_median":
