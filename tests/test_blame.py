@@ -1,5 +1,6 @@
 """Who supplies distractors, who is a hub, and how margins are distributed, against plain loops."""
 
+import re
 from collections import Counter
 
 import naive
@@ -141,6 +142,21 @@ def test_bins_hold_their_lower_edge(con):
     asked = "SELECT list(croma_bin(x, 4)) FROM (SELECT unnest($values::DOUBLE[]) AS x)"
     found = con.sql(asked, params={"values": values}).fetchall()
     assert found == [([0, 1, 2, 3, 3, None, None, None],)]
+
+
+@pytest.mark.parametrize("bins", [1, 7, 200, 1000])
+def test_every_bin_holds_its_lower_edge(con, bins):
+    off = "SELECT count(*) FROM range($bins) t(i) WHERE croma_bin(2 * i / $bins - 1, $bins) <> i"
+    assert con.sql(off, params={"bins": bins}).fetchall() == [(0,)]
+
+
+@pytest.mark.parametrize("bins", [0, -3, 2.5])
+def test_bins_that_make_no_sense(root, cohort, bins):
+    expected = f"bins is {bins}; it is a whole number of at least 1"
+    con = warehouse(root, cohort)
+    for asked in ("SELECT croma_bin(0.5, $bins)", "FROM margin_histogram_at(5, bins := $bins)"):
+        with pytest.raises(Exception, match=re.escape(expected)):
+            con.sql(asked, params={"bins": bins}).fetchall()
 
 
 def test_summaries_at_any_m(root, cohort):

@@ -181,7 +181,7 @@ def test_a_draw_goes_before_a_design(con):
         ("1.5", "n is 1.5; it is the number of rows per cell"),
         ("NULL", "n is NULL; it is the number of rows per cell"),
         ("1, seed := NULL", "seed is NULL; leave it out"),
-        ("1, sample_id := 'class'", 'column "class" is not unique: 6 row'),
+        ("1, sample_id := 'class'", 'column "class" is not unique: 8 row'),
     ],
 )
 def test_what_cannot_be_drawn_is_told(con, n, message):
@@ -205,6 +205,35 @@ def test_rows_that_are_in_no_cell_are_told(con, design, column):
         duckdb.InvalidInputException, match=f'"{column}" is NULL in 1 row.*, for samples {sample}. '
     ):
         con.sql(f"SELECT count(*) FROM {design}('frame_of_tiles', {NAMED})").fetchall()
+
+
+@pytest.mark.parametrize("argument", ["label", "confounder"])
+@pytest.mark.parametrize("design", ["croma_quartets", "croma_label_pairs", "croma_balanced"])
+def test_a_column_without_a_name_is_told(con, design, argument):
+    con.register("frame_of_tiles", AWKWARD)
+    n = ", 1" if design == "croma_balanced" else ", group_id := 'slide'"
+    columns = {"label": "'class'", "confounder": "'centre'"} | {argument: "NULL"}
+    named = ", ".join(f"{name} := {column}" for name, column in columns.items())
+    with pytest.raises(duckdb.InvalidInputException, match='"NULL" is NULL in 8 row'):
+        con.sql(f"FROM {design}('frame_of_tiles'{n}, {named}, sample_id := 'tile')").fetchall()
+
+
+def test_an_id_in_two_cells_is_told(con):
+    values = "('a', 1, 1), ('a', 2, 1), ('b', 1, 2)"
+    con.execute(f"CREATE TABLE t AS FROM (VALUES {values}) t(sample_id, label, confounder)")
+    with pytest.raises(duckdb.InvalidInputException, match='"sample_id" is not unique: 1 row'):
+        con.sql("FROM croma_balanced('t', 1)").fetchall()
+
+
+@pytest.mark.parametrize(
+    "match", ["'nope'", "'Centre'", "[]::VARCHAR[]", "NULL", "['slide', 'nope']"]
+)
+def test_columns_to_match_that_are_not_there_are_told(con, match):
+    con.register("frame_of_tiles", AWKWARD)
+    with pytest.raises(
+        duckdb.InvalidInputException, match=r"match is .*, but only [01] of these is"
+    ):
+        con.sql(f"FROM croma_isolated('frame_of_tiles', {match}, {NAMED})").fetchall()
 
 
 # As benchmarks

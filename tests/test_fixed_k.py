@@ -18,6 +18,9 @@ import croma_sql
 # Against the naive version
 
 
+POINT = "SELECT 'b' AS benchmark, 'e' AS encoder, 3 AS k"
+
+
 def naive_panel(cohort, k):
     """Everything at one k, from lists of all neighbours."""
     found = naive.neighbours(*cohort.columns())
@@ -251,8 +254,11 @@ def test_a_pinned_tau_is_used_and_told_where_it_is_off(root):
     assert told[0.3] is told[1] is told[3.9] is None
     assert told[0.2].startswith("tau is less than a quarter of")
     assert told[4.1].startswith("tau is more than 4 times")
-    with pytest.raises(duckdb.Error, match="tau is -1; it is a distance above 0, or left out"):
-        con.sql("SELECT mari FROM neighbourhoods_at(11, tau := -1)").fetchall()
+    text = con.sql("SELECT DISTINCT tau FROM neighbourhoods_at(11, tau := '0.1')").fetchall()
+    assert text == [(0.1,)]
+    for tau in ("-1", "0", "'nan'", "'inf'"):
+        with pytest.raises(duckdb.Error, match="; it is a distance above 0, or left out"):
+            con.sql(f"SELECT mari FROM neighbourhoods_at(11, tau := {tau})").fetchall()
 
 
 @pytest.mark.parametrize("k", [0, 35, 2.5, None])
@@ -269,6 +275,16 @@ def test_a_k_that_was_not_scored_is_refused(root, k):
     ):
         with pytest.raises(duckdb.Error, match=re.escape(expected)):
             con.sql(asked, params={"k": k}).fetchall()
+
+
+def test_points_may_repeat_and_go_by_any_name(root):
+    """Both protocols at one k make a point twice; a relation is called as its owner likes."""
+    con = warehouse(root, {"e": random_cohort(0, n=60)})
+    expected = con.sql(f"FROM {points(con, 3)}").fetchall()
+    for name in ("sizes", "grid", "typed", "asked", "pooled", "ranked", "points"):
+        con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {POINT} UNION ALL {POINT}")
+        assert con.sql(f"FROM fixed_k_summary_of('{name}')").fetchall() == expected
+        assert con.sql(f"SELECT n FROM window_shortfall_of('{name}')").fetchall() == [(60,)]
 
 
 def test_samples_without_a_vector_count_nowhere(root):
@@ -323,6 +339,21 @@ def test_windows_fall_short_as_ranks_say(root):
     }  # fmt: skip
     support = con.sql("SELECT support(n_so, n_os) FROM neighbourhoods_at(3)").fetchall()[0][0]
     assert row["typed_within_k"] == support
+
+
+def test_windows_fall_short_where_nobody_has_a_match(root):
+    """Class 1 is under centre 1 only and class 0 under centre 0, but for one: there is no SO."""
+    cohort = random_cohort(0, n=60)
+    label = np.where(cohort.confounder == "centre0", "class0", "class1")
+    label[np.flatnonzero(cohort.confounder == "centre0")[0]] = "class2"
+    con = warehouse(root, {"e": replace(cohort, label=label)})
+    points(con, 3)
+    (row,) = con.sql("FROM window_shortfall_of('points')").pl().rows(named=True)
+    assert row["first_so"] is None
+    assert row["so_within_k"] == 0
+    assert row["typed_within_k"] == row["os_within_k"]
+    asked = "SELECT count(*) FROM first_ranks WHERE first_so_rank IS NULL AND first_os_rank <= 3"
+    assert row["os_within_k"] == con.sql(asked).fetchall()[0][0] / 60 > 0
 
 
 def test_ranks_that_were_not_scored_are_null(root):

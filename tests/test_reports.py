@@ -136,6 +136,7 @@ def test_attributes_may_go_by_names_of_results(root):
 def test_compare_ranks_encoders_and_leaves_controls_out(root):
     found = reports.compare(root, benchmark="all", **FEW)
     of = {row["encoder"]: row for row in found.rows(named=True)}
+    assert found["croma"].is_sorted(descending=True)
     assert of["c"]["rank"] is None
     assert of["c"]["on_frontier"] is False
     ranked = sorted(("a 'x'", "b"), key=lambda name: -of[name]["croma"])
@@ -147,10 +148,48 @@ def test_compare_ranks_encoders_and_leaves_controls_out(root):
     assert {name: row["on_frontier"] for name, row in of.items()} == dict(frontier.fetchall())
 
 
+def test_encoders_are_compared_on_the_samples_that_all_have(tmp_path):
+    """One encoder lost 20 vectors, another was scored on rows that have changed since."""
+    cohort = random_cohort(0, n=160, d=8, groups=32)
+    tiles = cohort.frame()
+    croma_sql.import_samples(tmp_path, tiles.drop("embedding"), dataset="d")
+    croma_sql.import_embeddings(tmp_path, tiles, encoder="whole", dataset="d")
+    broken = cohort.vectors.copy()
+    broken[:20] = 0
+    croma_sql.import_embeddings(
+        tmp_path, replace(cohort, vectors=broken).frame(), encoder="less", dataset="d",
+        on_bad_vectors="drop",
+    )  # fmt: skip
+    croma_sql.add_benchmark(tmp_path, "b", SELECT)
+    croma_sql.score(tmp_path)
+    found = reports.compare(tmp_path, **FEW)
+    assert found.select("n", "n_left_out").unique().rows() == [(140, 20)]
+    margins = reports.read_margins(tmp_path).filter(
+        pl.col("sample_id").is_in(cohort.ids[20:].tolist())
+    )
+    medians = dict(margins.group_by("encoder").agg(pl.col("margin").median()).rows())
+    assert dict(found.select("encoder", "croma").rows()) == pytest.approx(medians, abs=1e-15)
+    assert (reports.compare_pairs(tmp_path, **FEW)["n_left_out"] == 20).all()
+    assert re.search(r"whole +False +140 +20 ", run("compare", tmp_path, "--draws", "50")[1])
+
+
+def test_a_benchmark_is_asked_for_without_the_others(tmp_path):
+    """Another one that was not scored as deep, or not with k, is none of its business."""
+    tiles = random_cohort(0, n=160, d=8, groups=32).frame()
+    croma_sql.import_embeddings(tmp_path, tiles, encoder="e", dataset="d", samples=tiles)
+    for name, depth in (("deep", 20), ("flat", 5)):
+        croma_sql.add_benchmark(tmp_path, name, SELECT)
+        croma_sql.score(tmp_path, benchmark=name, m=depth)
+    for verb in ("summary", "compare", "strata"):
+        assert run(verb, tmp_path, "--benchmark", "deep", "--m", "11")[0] == 0, verb
+        assert "m is 11" in run(verb, tmp_path, "--m", "11")[2]
+
+
 def test_pairs_and_overall(root):
     pairs = reports.compare_pairs(root, benchmark="all", **FEW)
     margins = reports.read_margins(root, benchmark="all")
-    assert pairs.equals(croma_sql.differences(margins, by="benchmark", **FEW))
+    same = {"by": "benchmark", "paired_by": "sample_id"}
+    assert pairs.equals(croma_sql.differences(margins, **same, **FEW))
     overall = reports.compare_overall(root)
     view = croma_sql.connect(root).sql("FROM encoder_mean_ranks").pl()
     assert overall.sort("encoder").equals(view.select(overall.columns).sort("encoder"))
@@ -186,7 +225,7 @@ def test_tables_read_well(root):
     number = r"-?\d\.\d{4}"
     assert re.search(rf"all +b +False +160 +({number} \({number} to {number}\) +){{3}}\d", out)
     out = run("compare", root, "--benchmark", "all", "--draws", "50")[1]
-    assert re.search(rf"all +c +True +{number} \({number} to {number}\) +NULL", out)
+    assert re.search(rf"all +c +True +160 +{number} \({number} to {number}\) +NULL", out)
     out = run("strata", root, "--encoder", "b", "--benchmark", "all")[1]
     assert re.search(r"all +b +1 +\S+ (=|IS|>|<)", out)
 

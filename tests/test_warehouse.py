@@ -152,6 +152,23 @@ def test_attributes_may_go_by_any_word_of_the_views(root, tiles):
         assert told.sort(order).equals(rows.select(columns).sort(order)), view
 
 
+def test_a_query_may_call_its_own_tables_by_the_names_of_views(root, tiles):
+    """What a CTE or a temporary table is called changes nothing but what the query itself reads."""
+    croma_sql.score(built(root, tiles), k=5, first_ranks=True, on_undefined="null")
+    sources = [f"{edges}_files" for edges in ("typed_neighbour", "neighbour", "sample", "encoder")]
+    names = [*(path.rpartition("/")[2] for path in VIEWS), *sources]
+    ctes = ", ".join(f"{name} AS (SELECT 1 AS nonsense)" for name in names)
+    with croma_sql.connect(root) as con:
+        con.execute(f"CREATE TABLE points AS {POINTS}")
+        for view, relation in relations().items():
+            asked = relation if "(" in relation else f"main.{relation}"
+            plain, within = (
+                con.sql(f"{start} SELECT * FROM {asked}").pl() for start in ("", f"WITH {ctes}")
+            )
+            order = [column for column in plain.columns if not plain[column].dtype.is_nested()]
+            assert within.sort(order).equals(plain.sort(order)), view
+
+
 def test_views_are_there_on_cursors_and_read_only(root, tiles):
     croma_sql.score(built(root, tiles), on_undefined="null")
     before = contents(root)

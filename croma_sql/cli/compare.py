@@ -42,5 +42,7 @@ def compare(
         found = reports.compare(warehouse, benchmark=benchmark, m=m, draws=draws, seed=seed)
     if form is Format.table:
         silent = [column.name for column in found if column.null_count() == len(found)]
+        if "n_left_out" in found.columns and found["n_left_out"].sum() == 0:
+            silent.append("n_left_out")
         found = intervals_beside(found.drop(silent))
     write(found, form, output)

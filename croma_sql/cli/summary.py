@@ -55,7 +55,12 @@ def summary(
 
 def _told(found: pl.DataFrame) -> pl.DataFrame:
     """Leave out of a table what says nothing, or what others say better."""
-    silent = [column.name for column in found if column.null_count() == len(found)]
+    always = ("croma", "f0", "ltm10")
+    silent = [
+        column.name
+        for column in found
+        if column.null_count() == len(found) and column.name not in always
+    ]
     if found["n_undefined"].sum() == 0:
         silent.append("n_undefined")
     if found["croma"].equals(found["pooled_median"]):

@@ -123,8 +123,8 @@ def run_benchmark(root: Path, name: str, select: str) -> Benchmark:
         _check_is_select(con, name, select)
         _enclose(con, root)
         try:
-            table = interruptibly(con, lambda: con.sql(select).to_arrow_table())
             known = con.sql("SELECT sample_id::VARCHAR FROM samples").to_arrow_table().column(0)
+            table = interruptibly(con, lambda: con.sql(select).to_arrow_table())
         except duckdb.Error as error:
             raise BenchmarkError(f"benchmark {name!r} fails: {error}. {SHAPE}") from error
     return Benchmark(name, _validated(table, known, name))

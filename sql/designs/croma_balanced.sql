@@ -27,10 +27,13 @@ WITH
         SELECT
             " rows".label,
             " rows".confounder,
-            count(*) AS size,
-            count(*) - count(DISTINCT " rows".sample_id) AS repeated
+            count(*) AS size
         FROM croma_design_rows(relation, label, confounder, sample_id, sample_id) AS " rows"
         GROUP BY " rows".label, " rows".confounder
+    ),
+    " repeated" AS (
+        SELECT count(*) - count(DISTINCT " row"[sample_id]) AS n_repeated
+        FROM query_table(relation) AS " row"
     )
 SELECT *
 FROM query_table(relation) AS " row"
@@ -42,8 +45,8 @@ WHERE (
                 || '; it is the number of rows per cell, a whole number of at least 1'
             )
             WHEN seed IS NULL THEN error('croma_balanced: seed is NULL; leave it out, or give any value')
-            WHEN sum(repeated) > 0 THEN error(
-                'croma_balanced: column "' || sample_id || '" is not unique: ' || sum(repeated)
+            WHEN any_value(n_repeated) > 0 THEN error(
+                'croma_balanced: column "' || sample_id || '" is not unique: ' || any_value(n_repeated)
                 || ' row(s) have the id of another. Draw before a join repeats rows'
             )
             WHEN min(size) < n THEN error(
@@ -61,7 +64,7 @@ WHERE (
             )
             ELSE true
         END
-    FROM " cells"
+    FROM " cells", " repeated"
 )
 QUALIFY row_number() OVER (
     PARTITION BY " row"[label], " row"[confounder]

@@ -22,10 +22,10 @@ WITH
         SELECT
             sample_id,
             unnest([
-                CASE WHEN sample_id IS NULL THEN id_column END,
-                CASE WHEN label IS NULL THEN label_column END,
-                CASE WHEN confounder IS NULL THEN confounder_column END,
-                CASE WHEN group_id IS NULL THEN group_column END
+                CASE WHEN sample_id IS NULL THEN coalesce(id_column, 'NULL') END,
+                CASE WHEN label IS NULL THEN coalesce(label_column, 'NULL') END,
+                CASE WHEN confounder IS NULL THEN coalesce(confounder_column, 'NULL') END,
+                CASE WHEN group_id IS NULL THEN coalesce(group_column, 'NULL') END
             ]) AS column_name
         FROM " read"
         WHERE sample_id IS NULL OR label IS NULL OR confounder IS NULL OR group_id IS NULL

@@ -13,7 +13,7 @@
 --             FROM croma_isolated('samples', 'scanner', label := 'class', confounder := 'centre',
 --                                 group_id := 'slide')
 --         croma_margins and its like match one column with by := 'centre'; there, a stratum of one label
---         or one confounder is an error.
+--         or one confounder is an error. DuckDB has no selection of no columns, hence " always".
 CREATE OR REPLACE MACRO croma_isolated(
     relation,
     match,
@@ -29,19 +29,21 @@ WITH
             " row"[label] AS label,
             " row"[confounder] AS confounder,
             " row"[group_id] AS group_id,
-            COLUMNS(lambda name: json_contains(to_json(match), to_json(name))) AS "match_\0",
-            json_array(
-                *COLUMNS(lambda name: json_contains(to_json(match), to_json(name)))
-            ) AS " stratum"
-        FROM query_table(relation) AS " row"
+            COLUMNS(
+                lambda name: name = ' always' OR coalesce(json_contains(to_json(match), to_json(name)), false)
+            ) AS "match_\0",
+            json_array(*COLUMNS(
+                lambda name: name = ' always' OR coalesce(json_contains(to_json(match), to_json(name)), false)
+            )) AS " stratum"
+        FROM (SELECT *, 0 AS " always" FROM query_table(relation)) AS " row"
     )
-SELECT * EXCLUDE (" stratum")
+SELECT * EXCLUDE ("match_ always", " stratum")
 FROM " rows"
 WHERE CASE
-    WHEN json_array_length(" stratum") < coalesce(nullif(json_array_length(to_json(match)), 0), 1)
+    WHEN json_array_length(" stratum") - 1 < coalesce(nullif(json_array_length(to_json(match)), 0), 1)
     THEN error(
-        'croma_isolated: match is ' || to_json(match)::VARCHAR || ', but only '
-        || json_array_length(" stratum") || ' of these is a column; spell each as it is there, once'
+        'croma_isolated: match is ' || coalesce(to_json(match)::VARCHAR, 'NULL') || ', but only '
+        || json_array_length(" stratum") - 1 || ' of these is a column; spell each as it is there, once'
     )
     ELSE true
 END

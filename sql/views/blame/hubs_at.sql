@@ -23,7 +23,7 @@ WITH
             os_id[:checked_m] AS os_id
         FROM (
             SELECT *, croma_checked_depth('m', m, depth, benchmark, encoder) AS checked_m
-            FROM typed_neighbour_files
+            FROM main.typed_neighbour_files
         )
     ),
     listed AS (

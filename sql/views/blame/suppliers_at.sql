@@ -11,7 +11,7 @@
 -- notes   Candidates that the samples' own groups exclude are counted as available.
 CREATE OR REPLACE MACRO suppliers_at(m) AS TABLE
 WITH
-    there AS (
+    there AS NOT MATERIALIZED (
         SELECT
             benchmark,
             encoder,
@@ -26,11 +26,11 @@ WITH
             os_distance[:checked_m] AS os_distance
         FROM (
             SELECT *, croma_checked_depth('m', m, depth, benchmark, encoder) AS checked_m
-            FROM typed_neighbour_files
+            FROM main.typed_neighbour_files
         )
         WHERE usable
     ),
-    edges AS (
+    edges AS NOT MATERIALIZED (
         SELECT
             * EXCLUDE (so_id, so_distance, os_id, os_distance),
             'SO' AS type,
@@ -64,12 +64,12 @@ WITH
             AND neighbour.sample_id = edges.neighbour_id
         GROUP BY ALL
     ),
-    cells AS (
+    cells AS NOT MATERIALIZED (
         SELECT benchmark, encoder, subset, matched, label, confounder, count(*) AS size
         FROM there
         GROUP BY ALL
     ),
-    listed AS (
+    listed AS NOT MATERIALIZED (
         SELECT benchmark, encoder, subset, matched, type, label, confounder, count(*) AS n
         FROM edges
         GROUP BY ALL

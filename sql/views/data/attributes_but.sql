@@ -9,4 +9,4 @@ CREATE OR REPLACE MACRO attributes_but(names) AS TABLE
 SELECT
     sample_id,
     COLUMNS(lambda name: lower(name) <> 'sample_id' AND NOT list_contains(names, lower(name)))
-FROM samples;
+FROM main.samples;

@@ -9,4 +9,4 @@ SELECT
     url_decode(regexp_extract(croma_sql_file, '([^/\\]+)\.parquet$', 1)) AS dataset,
     sample_id,
     embedding
-FROM embedding_files;
+FROM main.embedding_files;

@@ -7,17 +7,17 @@
 -- NULL    an attribute that is not known of an encoder
 CREATE OR REPLACE VIEW encoders AS
 WITH known AS (
-    SELECT encoder FROM embedding_files
+    SELECT encoder FROM main.embedding_files
     UNION
-    SELECT encoder FROM typed_neighbour_files
+    SELECT encoder FROM main.typed_neighbour_files
     UNION
-    SELECT encoder FROM neighbour_files
+    SELECT encoder FROM main.neighbour_files
     UNION
-    SELECT encoder FROM encoder_files
+    SELECT encoder FROM main.encoder_files
 )
 SELECT
     encoder,
     coalesce(encoder_files.is_control::BOOLEAN, false) AS is_control,
     encoder_files.* EXCLUDE (encoder, is_control)
 FROM known
-LEFT JOIN encoder_files USING (encoder);
+LEFT JOIN main.encoder_files USING (encoder);

@@ -8,4 +8,4 @@ SELECT
     sample_id,
     url_decode(regexp_extract(croma_sql_file, '([^/\\]+)\.parquet$', 1)) AS dataset,
     * EXCLUDE (sample_id, croma_sql_file)
-FROM sample_files;
+FROM main.sample_files;

@@ -15,4 +15,4 @@ SELECT
     group_id,
     first_so_rank,
     first_os_rank
-FROM typed_neighbour_files;
+FROM main.typed_neighbour_files;

@@ -18,4 +18,4 @@ SELECT
     unnest(distance) AS distance,
     unnest(label_hit) AS label_hit,
     unnest(confounder_hit) AS confounder_hit
-FROM neighbour_files;
+FROM main.neighbour_files;

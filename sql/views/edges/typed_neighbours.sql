@@ -13,7 +13,7 @@ SELECT
     generate_subscripts(so_id, 1) AS rank,
     unnest(so_id) AS neighbour_id,
     unnest(so_distance) AS distance
-FROM typed_neighbour_files
+FROM main.typed_neighbour_files
 UNION ALL
 SELECT
     benchmark,
@@ -24,4 +24,4 @@ SELECT
     generate_subscripts(os_id, 1) AS rank,
     unnest(os_id) AS neighbour_id,
     unnest(os_distance) AS distance
-FROM typed_neighbour_files;
+FROM main.typed_neighbour_files;

@@ -12,8 +12,8 @@ WITH attributes AS (
         'encoder', 'is_control', 'n_benchmarks', 'croma_rank', 'ltm10_rank', 'mean_rank',
         'on_frontier'
     ))
-    FROM encoders
+    FROM main.encoders
 )
 SELECT found.*, attributes.* EXCLUDE (encoder)
-FROM croma_mean_ranks('encoder_ranking') AS found
+FROM croma_mean_ranks('main.encoder_ranking') AS found
 JOIN attributes USING (encoder);

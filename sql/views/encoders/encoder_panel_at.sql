@@ -5,7 +5,8 @@
 -- reads   encoder_summary_at, encoders, fixed_k_summary
 -- input   m: neighbours per type, 1 to the depth scored; protocol: 'median_k' or 'k_star', at which k
 --         the fixed-k metrics are read, see fixed_k_summary
--- output  columns of encoder_summary_at and of fixed_k_summary, n being that of the margins
+-- output  columns of encoder_summary_at, and k, bio_bacc, conf_bacc, ri, mari, support, tau and
+--         tau_warning of fixed_k_summary
 -- NULL    fixed-k metrics of what has not been scored with --k, or is left without a k
 CREATE OR REPLACE MACRO encoder_panel_at(m, protocol := 'median_k') AS TABLE
 SELECT
@@ -22,8 +23,8 @@ SELECT
     fixed.tau,
     fixed.tau_warning
 FROM encoder_summary_at(m) AS summary
-JOIN encoders ON encoders.encoder = summary.encoder
-LEFT JOIN fixed_k_summary AS fixed
+JOIN main.encoders ON encoders.encoder = summary.encoder
+LEFT JOIN main.fixed_k_summary AS fixed
     ON fixed.benchmark = summary.benchmark
     AND fixed.encoder = summary.encoder
     AND fixed.protocol = CASE

@@ -10,15 +10,15 @@ CREATE OR REPLACE VIEW encoder_ranking AS
 WITH
     compared AS (
         SELECT summary.benchmark, summary.encoder, summary.croma, summary.ltm10, encoders.is_control
-        FROM encoder_summary AS summary
-        JOIN encoders ON encoders.encoder = summary.encoder
+        FROM main.encoder_summary AS summary
+        JOIN main.encoders ON encoders.encoder = summary.encoder
     ),
     attributes AS (
         SELECT COLUMNS(lambda name: name = 'encoder' OR lower(name) NOT IN (
             'benchmark', 'encoder', 'croma', 'ltm10', 'is_control', 'croma_rank', 'ltm10_rank',
             'on_frontier'
         ))
-        FROM encoders
+        FROM main.encoders
     )
 SELECT found.*, attributes.* EXCLUDE (encoder)
 FROM croma_frontier('compared') AS found

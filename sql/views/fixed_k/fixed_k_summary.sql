@@ -7,7 +7,7 @@
 -- NULL    as in fixed_k_summary_of; no row for what has not been scored with --k
 CREATE OR REPLACE VIEW fixed_k_summary AS
 WITH
-    chosen AS MATERIALIZED (FROM operating_points),
+    chosen AS MATERIALIZED (FROM main.operating_points),
     protocols AS (
         SELECT benchmark, encoder, 'k_star' AS protocol, k_star AS k FROM chosen
         UNION ALL

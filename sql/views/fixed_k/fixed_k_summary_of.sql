@@ -2,7 +2,7 @@
 --
 -- grain   one row per benchmark, encoder and k
 -- reads   neighbourhoods_of, knn_accuracy_of
--- input   points: name of a relation with columns benchmark, encoder and k, each row once
+-- input   points: name of a relation with columns benchmark, encoder and k
 -- output  n: samples with a vector (with subsets, occurrences); n_unusable: those without; bio_bacc,
 --         conf_bacc; ri, mari: pooled over all of them; support: fraction with an SO or OS neighbour;
 --         ss_dominated, oo_dominated, mixed: fractions of those without, by cause; tau and tau_warning

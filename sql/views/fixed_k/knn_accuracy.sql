@@ -8,7 +8,7 @@
 CREATE OR REPLACE VIEW knn_accuracy AS
 WITH points AS (
     SELECT benchmark, encoder, unnest(range(1, min(min(depth)) OVER (PARTITION BY benchmark) + 1, 2)) AS k
-    FROM neighbour_files
+    FROM main.neighbour_files
     GROUP BY benchmark, encoder
 )
 FROM knn_accuracy_of('points');

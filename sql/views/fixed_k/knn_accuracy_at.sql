@@ -8,6 +8,6 @@
 CREATE OR REPLACE MACRO knn_accuracy_at(ks) AS TABLE
 WITH points AS (
     SELECT DISTINCT benchmark, encoder, unnest(ks) AS k
-    FROM neighbour_files
+    FROM main.neighbour_files
 )
 FROM knn_accuracy_of('points');

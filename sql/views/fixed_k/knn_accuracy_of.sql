@@ -2,26 +2,26 @@
 --
 -- grain   one row per benchmark, encoder and k
 -- reads   neighbour_files
--- input   points: name of a relation with columns benchmark, encoder and k, each row once
+-- input   points: name of a relation with columns benchmark, encoder and k
 -- output  bio_bacc, conf_bacc: balanced accuracy, the mean of the recalls of the classes, of the label
 --         and of the confounder that most of the k nearest have (see label_hit in neighbours). With
 --         subsets, the mean over subsets
 -- NULL    none. A sample without any neighbour in other groups is left out, one with fewer than k votes
---         with those it has. A k that is not smaller than the scope is left out for that scope, so a
---         row may be missing
+--         with those it has. A k that is not smaller than the scope (the benchmark, or its subset;
+--         also where neighbours must match) is left out for that scope, so a row may be missing
 -- notes   Means are over sorted lists, so that they have the same last bit in every run.
 -- source  Grisi et al. 2026, section 2.2; croma 1.0.1, which takes the order of rows for ties
 CREATE OR REPLACE MACRO knn_accuracy_of(points) AS TABLE
 WITH
-    sizes AS (
-        SELECT benchmark, encoder, subset, count(*) AS n
-        FROM neighbour_files
-        WHERE usable
+    grid AS (
+        SELECT benchmark, encoder, list(DISTINCT k) AS ks
+        FROM query_table(points)
         GROUP BY ALL
     ),
-    grid AS (
-        SELECT benchmark, encoder, list(k) AS ks
-        FROM query_table(points)
+    sizes AS (
+        SELECT benchmark, encoder, subset, count(*) AS n
+        FROM main.neighbour_files
+        WHERE usable
         GROUP BY ALL
     ),
     asked AS (
@@ -39,7 +39,7 @@ WITH
                 ),
                 lambda k: k < n
             ))::INTEGER AS k
-        FROM neighbour_files AS found
+        FROM main.neighbour_files AS found
         JOIN grid USING (benchmark, encoder)
         JOIN sizes
             ON sizes.benchmark = found.benchmark

@@ -9,6 +9,6 @@
 CREATE OR REPLACE MACRO neighbourhoods_at(k, tau := NULL) AS TABLE
 WITH points AS (
     SELECT DISTINCT neighbour_files.benchmark, neighbour_files.encoder, k AS k
-    FROM neighbour_files
+    FROM main.neighbour_files
 )
 FROM neighbourhoods_of('points', tau := tau);

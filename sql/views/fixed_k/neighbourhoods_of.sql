@@ -2,8 +2,8 @@
 --
 -- grain   one row per benchmark, encoder, k, subset and sample
 -- reads   neighbour_files, attributes_but
--- input   points: name of a relation with columns benchmark, encoder and k, each row once; what is
---         not in it is left out
+-- input   points: name of a relation with columns benchmark, encoder and k; what is not in it is
+--         left out
 --         tau: temperature of MaRI's weights exp(-distance / tau). NULL: for each benchmark, encoder
 --         and k the median distance of all SO and OS neighbours within the k nearest, or 0.2 where
 --         there is none, or where it is 0: then MaRI does not depend on it
@@ -35,8 +35,9 @@ WITH
             SELECT
                 neighbour_files.*,
                 croma_checked_depth('k', asked.k, depth, benchmark, encoder) AS k
-            FROM neighbour_files
-            JOIN query_table(points) AS asked USING (benchmark, encoder)
+            FROM main.neighbour_files
+            JOIN (SELECT DISTINCT benchmark, encoder, k FROM query_table(points)) AS asked
+                USING (benchmark, encoder)
         )
     ),
     scales AS (
@@ -55,17 +56,17 @@ WITH
             CASE WHEN usable THEN len(os_distance) END AS n_os,
             CASE WHEN usable THEN len(list_filter(types, lambda t: t = 'OO')) END AS n_oo,
             CASE
-                WHEN tau > 0 THEN tau::DOUBLE
                 WHEN tau IS NULL THEN coalesce(nullif(scale, 0), 0.2)
+                WHEN tau::DOUBLE > 0 AND isfinite(tau::DOUBLE) THEN tau::DOUBLE
                 ELSE error('tau is ' || tau || '; it is a distance above 0, or left out')
             END AS temperature,
             CASE
                 WHEN scale IS NULL THEN 'no SO or OS neighbour within k, so tau changes nothing'
                 WHEN tau IS NULL AND scale = 0
                     THEN 'the median distance of SO and OS neighbours is 0, so MaRI is close to RI'
-                WHEN tau < scale / 4 THEN 'tau is less than a quarter of ' || scale
+                WHEN tau::DOUBLE < scale / 4 THEN 'tau is less than a quarter of ' || scale
                     || ', the median distance of SO and OS neighbours: the nearest decides alone'
-                WHEN tau > scale * 4 THEN 'tau is more than 4 times ' || scale
+                WHEN tau::DOUBLE > scale * 4 THEN 'tau is more than 4 times ' || scale
                     || ', the median distance of SO and OS neighbours: MaRI is close to RI'
             END AS tau_warning
         FROM typed

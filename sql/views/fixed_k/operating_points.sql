@@ -6,4 +6,4 @@
 --         FROM operating_points_of('grid')
 -- NULL    as in operating_points_of
 CREATE OR REPLACE VIEW operating_points AS
-FROM operating_points_of('knn_accuracy');
+FROM operating_points_of('main.knn_accuracy');

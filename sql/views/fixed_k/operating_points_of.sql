@@ -23,4 +23,4 @@ SELECT
         PARTITION BY best.benchmark
     ) AS median_k
 FROM best
-LEFT JOIN encoders ON encoders.encoder = best.encoder;
+LEFT JOIN main.encoders ON encoders.encoder = best.encoder;

@@ -5,5 +5,5 @@
 -- output  as window_shortfall_of
 -- NULL    as in window_shortfall_of; no row for what has not been scored with --k
 CREATE OR REPLACE VIEW window_shortfall AS
-WITH points AS (SELECT benchmark, encoder, median_k AS k FROM operating_points)
+WITH points AS (SELECT benchmark, encoder, median_k AS k FROM main.operating_points)
 FROM window_shortfall_of('points');

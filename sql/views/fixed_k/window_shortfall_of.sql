@@ -2,12 +2,13 @@
 --
 -- grain   one row per benchmark, encoder and k
 -- reads   typed_neighbour_files
--- input   points: name of a relation with columns benchmark, encoder and k, each row once
+-- input   points: name of a relation with columns benchmark, encoder and k
 -- output  n: samples; first_so, first_os: median rank of the nearest SO and OS among all eligible
 --         candidates; first_typed: of the nearer of the two; so_within_k, os_within_k, typed_within_k:
 --         fraction of samples that have it within k (typed_within_k is the support); shortfall:
 --         first_typed / k, above 1 where half of the samples have none within k
--- NULL    all but n and the keys, unless scored with --first-ranks. A sample without any SO (or OS)
+-- NULL    all but n and the keys, unless scored with --first-ranks (or where nobody has any SO
+--         or OS). A sample without any SO (or OS)
 --         counts as one whose SO lies beyond all ranks: it is not within k, and a median over such is NULL
 -- source  Grisi et al. 2026, supplement A.4 and table 12
 CREATE OR REPLACE MACRO window_shortfall_of(points) AS TABLE
@@ -18,9 +19,11 @@ WITH ranked AS (
         k::INTEGER AS k,
         coalesce(first_so_rank, 'inf'::DOUBLE) AS so,
         coalesce(first_os_rank, 'inf'::DOUBLE) AS os,
-        bool_or(first_so_rank IS NOT NULL) OVER (PARTITION BY benchmark, encoder) AS known
-    FROM typed_neighbour_files
-    JOIN (SELECT benchmark, encoder, k FROM query_table(points)) USING (benchmark, encoder)
+        bool_or(first_so_rank IS NOT NULL OR first_os_rank IS NOT NULL) OVER (
+            PARTITION BY benchmark, encoder
+        ) AS known
+    FROM main.typed_neighbour_files
+    JOIN (SELECT DISTINCT benchmark, encoder, k FROM query_table(points)) USING (benchmark, encoder)
     WHERE usable
 )
 SELECT

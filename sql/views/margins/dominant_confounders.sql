@@ -18,16 +18,25 @@
 CREATE OR REPLACE MACRO dominant_confounders(benchmarks, m := 5) AS TABLE
 WITH
     asked AS (
-        SELECT unnest(benchmarks) AS benchmark, generate_subscripts(benchmarks, 1) AS place
+        SELECT unnest(names) AS benchmark, generate_subscripts(names, 1) AS place
+        FROM (
+            SELECT
+                CASE
+                    WHEN len(list_distinct(benchmarks)) = len(benchmarks) THEN benchmarks
+                    ELSE error('dominant_confounders: benchmarks is '
+                        || coalesce(benchmarks::VARCHAR, 'NULL') || '; it is a list of names, each once')
+                END AS names
+        )
     ),
     unknown AS (
         SELECT benchmark
         FROM asked
-        WHERE benchmark NOT IN (SELECT DISTINCT benchmark FROM typed_neighbour_files)
+        WHERE benchmark NOT IN (SELECT DISTINCT benchmark FROM main.typed_neighbour_files)
     ),
     scored AS (
         SELECT encoder, sample_id, benchmark, label, group_id, margin
         FROM margins_at(m)
+        WHERE list_contains(benchmarks, benchmark)
     ),
     per_benchmark AS (
         SELECT
@@ -70,15 +79,10 @@ FROM per_sample
 LEFT JOIN attributes_but([
     'encoder', 'label', 'group_id', 'dominant', 'margin', 'margins'
 ]) AS attributes ON attributes.sample_id = per_sample.sample_id
-WHERE (
-    SELECT
-        CASE
-            WHEN count(*) = 0 THEN true
-            ELSE error(
-                'dominant_confounders: nothing has been scored of benchmark(s) '
-                || array_to_string(list('"' || benchmark || '"' ORDER BY benchmark ASC), ', ')
-                || '; the view margins has them by name'
-            )
-        END
-    FROM unknown
-);
+WHERE CASE
+    WHEN (SELECT count(*) FROM unknown) > 0
+    THEN error('dominant_confounders: nothing has been scored of benchmark(s) '
+        || (SELECT array_to_string(list('"' || benchmark || '"' ORDER BY benchmark ASC), ', ') FROM unknown)
+        || '; the view margins has them by name')
+    ELSE true
+END;

@@ -24,7 +24,7 @@ WITH scored AS (
         croma_typed_mean(os_distance, checked_m) AS d_os
     FROM (
         SELECT *, croma_checked_depth('m', m, depth, benchmark, encoder) AS checked_m
-        FROM typed_neighbour_files
+        FROM main.typed_neighbour_files
     )
 )
 SELECT
