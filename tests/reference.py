@@ -20,7 +20,7 @@ from croma_sql.cli.app import app
 
 SQL = Path(__file__).parents[1] / "sql"
 REFERENCE = SQL / "README.md"
-ATTRIBUTES = ("class", "centre", "slide")
+ATTRIBUTES = ("class", "centre", "scanner", "stain", "slide")
 
 INTRODUCTION = """\
 # Reference
@@ -52,11 +52,11 @@ HELPERS = ("attributes_but", "croma_design_rows", "croma_quoted")  # which stand
 CALLS = {
     "attributes_but": "attributes_but(['label'])",
     "croma_balanced": "croma_balanced('tiles', 5)",
-    "croma_boost": "croma_boost('encoder_summary', 'tumour', 'paired')",
+    "croma_boost": "croma_boost('encoder_summary', 'centre', 'scanner')",
     "croma_frontier": "croma_frontier('encoder_panel')",
     "croma_isolated": "croma_isolated('tiles', 'scanner')",
     "croma_mean_ranks": "croma_mean_ranks('encoder_panel')",
-    "dominant_confounders": "dominant_confounders(['tumour', 'paired'])",
+    "dominant_confounders": "dominant_confounders(['scanner', 'centre'])",
     "encoder_panel_at": "encoder_panel_at(5)",
     "encoder_summary_at": "encoder_summary_at(5)",
     "fixed_k_summary_of": "fixed_k_summary_of('points')",
@@ -75,7 +75,7 @@ CALLS = {
 
 def reference() -> str:
     """Give the text of the reference."""
-    with tempfile.TemporaryDirectory() as root, _connection(Path(root)) as con:
+    with tempfile.TemporaryDirectory() as root, connection(Path(root)) as con:
         parts = [INTRODUCTION]
         for folder, about in GROUPS.items():
             parts.append(f"## {folder}\n\n{about}\n")
@@ -91,33 +91,46 @@ def _files(folder: str) -> list[Path]:
     return sorted((SQL / folder).glob("*.sql"))
 
 
-def _connection(root: Path) -> duckdb.DuckDBPyConnection:
+def connection(root: Path) -> duckdb.DuckDBPyConnection:
     """Open a small warehouse of everything that can be asked."""
     rng = np.random.default_rng(0)
-    n = 96
+    n = 480
     tiles = pl.DataFrame(
         {
             "sample_id": [f"t{i}" for i in range(n)],
             "embedding": pl.Series(rng.standard_normal((n, 4)), dtype=pl.Array(pl.Float64, 4)),
-            "class": rng.choice(["tumour", "normal"], n),
-            "centre": rng.choice(["x", "y"], n),
-            "slide": np.arange(n) // 2,
+            "class": ["tumour", "normal"] * (n // 2),
+            "centre": ["x", "x", "y", "y"] * (n // 4),
+            "scanner": rng.choice(["p", "q"], n),
+            "stain": rng.choice(["new", "old"], n),
+            "slide": np.arange(n) // 4,
         }
     )
     croma_sql.import_embeddings(root, tiles, encoder="e", dataset="d", samples=tiles)
-    columns = "sample_id, class AS label, centre AS confounder, slide AS group_id"
-    croma_sql.add_benchmark(root, "tumour", f"SELECT {columns} FROM samples")
+    for confounder in ("centre", "scanner"):
+        columns = f"sample_id, class AS label, {confounder} AS confounder, slide AS group_id"
+        croma_sql.add_benchmark(root, confounder, f"SELECT {columns} FROM samples")
     croma_sql.add_benchmark(
         root, "paired", f"SELECT {columns}, unnest(['a', 'b']) AS subset FROM samples"
     )
-    croma_sql.score(root, k=11, first_ranks=True)
+    croma_sql.score(root, k=20, first_ranks=True)
     con = croma_sql.connect(root)
     names = {"class": "label", "centre": "confounder", "slide": "group_id"}
-    scanner = pl.Series(np.arange(n) // 4 % 2)
-    con.register("tiles", tiles.rename(names).with_columns(scanner=scanner))
+    con.register("tiles", tiles.rename(names))
     con.execute("CREATE VIEW points AS SELECT benchmark, encoder, 3 AS k FROM encoder_summary")
     con.execute("CREATE VIEW encoder_panel AS FROM encoder_panel_at(5)")
     return con
+
+
+def queries() -> list[tuple[str, str]]:
+    """Give the queries in headers, with the names of their files."""
+    return [
+        (path.stem, words.strip("`"))
+        for folder in GROUPS
+        for path in _files(folder)
+        for _, words in _keyed(_split(path.read_text(encoding="utf-8"))[0])
+        for words in re.findall(r"`[^`]*`", words)
+    ]
 
 
 def _entry(con: duckdb.DuckDBPyConnection, path: Path) -> str:
@@ -148,15 +161,20 @@ def _sentence(header: list[str]) -> str:
 
 
 def _keyed(header: list[str]) -> list[tuple[str, str]]:
+    """Give what a header says by key; a query, which is set in further, in backquotes."""
     found: list[tuple[str, str]] = []
+    was_query = False
     for line in header[header.index("") + 1 :]:
         start = re.match(r"(\w+) +(.*)", line)
+        is_query = line.startswith(" " * 12)
         if start:
             found.append((start[1], start[2]))
         else:
             key, words = found.pop()
-            found.append((key, f"{words} {line.strip()}"))
-    return found
+            between = ("` " if was_query else " `") if is_query != was_query else " "
+            found.append((key, words + between + line.strip()))
+        was_query = is_query
+    return [(key, words + "`" * (words.count("`") % 2)) for key, words in found]
 
 
 def _call(name: str, statement: str) -> str:

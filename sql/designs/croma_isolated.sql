@@ -10,6 +10,7 @@
 --         confounder and is left out. Scanners and centres that are crossed make two benchmarks:
 --             FROM croma_isolated('samples', 'centre', label := 'class', confounder := 'scanner',
 --                                 group_id := 'slide')
+--         and
 --             FROM croma_isolated('samples', 'scanner', label := 'class', confounder := 'centre',
 --                                 group_id := 'slide')
 --         croma_margins and its like match one column with by := 'centre'; there, a stratum of one label

@@ -3,8 +3,9 @@
 -- grain   one row per scored encoder
 -- reads   encoder_ranking, encoders
 -- output  as croma_mean_ranks, and every attribute of the encoder, except one that goes by the name
---         of a column here; for some benchmarks: WITH results AS (FROM encoder_ranking WHERE
---         benchmark IN ('a', 'b')) FROM croma_mean_ranks('results')
+--         of a column here; for some benchmarks:
+--             WITH results AS (FROM encoder_ranking WHERE benchmark IN ('scanner', 'centre'))
+--             FROM croma_mean_ranks('results')
 -- NULL    as in croma_mean_ranks; an attribute that is not known
 CREATE OR REPLACE VIEW encoder_mean_ranks AS
 WITH attributes AS (

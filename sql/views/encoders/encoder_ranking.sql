@@ -3,8 +3,13 @@
 -- grain   one row per benchmark and encoder
 -- reads   encoder_summary, encoders
 -- output  as croma_frontier, and every attribute of the encoder, except one that goes by the name of
---         a column here; for another m: WITH results AS (SELECT summary.*, is_control FROM
---         encoder_summary_at(1) AS summary JOIN encoders USING (encoder)) FROM croma_frontier('results')
+--         a column here; for another m:
+--             WITH results AS (
+--                 SELECT summary.*, is_control
+--                 FROM encoder_summary_at(1) AS summary
+--                 JOIN encoders USING (encoder)
+--             )
+--             FROM croma_frontier('results')
 -- NULL    as in croma_frontier; an attribute that is not known
 CREATE OR REPLACE VIEW encoder_ranking AS
 WITH
