@@ -87,7 +87,8 @@ def bootstrap(
     reach into it; where its interval misses the truth, the tail is worse than it says. Groups of
     unequal sizes are worth fewer than they are. How often, in percent, 95 % intervals held the
     truth in simulated cohorts (tanh-normal margins, intraclass correlation 0.4; 2,000 cohorts with
-    groups of 30 rows each, 1,000 with Pareto sizes of exponent 1.2 from 20 to 3,000 rows):
+    groups of 30 rows each, and 1,000 with Lomax-distributed sizes, exponent 1.2 and scale 20, from
+    1 to 3,000 rows):
 
     ======  ===========  ===========  ===========  ===========  ===========  ===========
     groups  croma        f0           ltm10        croma        f0           ltm10
