@@ -185,6 +185,15 @@ def test_a_benchmark_is_asked_for_without_the_others(tmp_path):
         assert "m is 11" in run(verb, tmp_path, "--m", "11")[2]
 
 
+def test_metrics_correlate_over_encoders(root):
+    panel = reports.summary(root)
+    found = croma_sql.spearman(panel, ["ri", "mari", "croma", "ltm10"], by="benchmark")
+    assert len(found) == 2 * 6
+    (row,) = found.filter(benchmark="all", x="ri", y="croma").rows(named=True)
+    ranks = (panel.filter(benchmark="all")[name].rank() for name in ("ri", "croma"))
+    assert row["rho"] == pytest.approx(pl.select(pl.corr(*ranks)).item())
+
+
 def test_pairs_and_overall(root):
     pairs = reports.compare_pairs(root, benchmark="all", **FEW)
     margins = reports.read_margins(root, benchmark="all")
