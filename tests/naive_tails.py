@@ -55,6 +55,12 @@ def score(y, inside, group, odds_ratio=1.0):
     return sum(contributions.values()) / math.sqrt(max(robust, model))
 
 
+def equally_large(rows, group):
+    """How many groups of one size there would be, were some not larger than others."""
+    counts = by_group(rows, group, lambda i: 1).values()
+    return sum(counts) ** 2 / sum(k * k for k in counts)
+
+
 def lower(y, whole, inside, group, variance, alike):
     """Difference of the mean inside to that of the whole, its variance, Student's chance."""
     mean = math.fsum(y[i] for i in whole) / len(whole)
@@ -66,15 +72,14 @@ def lower(y, whole, inside, group, variance, alike):
         group,
         lambda i: (1 - share) * (y[i] - mean_in) if i in inside else -share * (y[i] - mean_out),
     )
-    counts = [
-        by_group(part, group, lambda i: 1).values()
-        for part in (inside, [i for i in whole if i not in inside])
-    ]
-    groups = min(sum(c) ** 2 / sum(k * k for k in c) for c in counts)
-    freedom = max(groups - 1, 1e-6)
-    robust = sum(u * u for u in influence.values()) * (freedom + 1) / freedom
+    groups = min(equally_large(part, group) for part in (inside, whole - inside))
+    few = max(groups - 1, 1e-6)
+    robust = sum(u * u for u in influence.values()) * (few + 1) / few
     model = model_variance(whole, inside, group, lambda x: x - share, lambda x: variance, alike)
-    error = max(robust, model) / len(inside) ** 2
+    larger = max(robust, model)
+    many = max(equally_large(range(len(y)), group) - 1, 1e-6)
+    freedom = larger**2 / (model**2 / many + (larger - model) ** 2 / few)
+    error = larger / len(inside) ** 2
     return mean_in - mean, error, stats.t.cdf((mean_in - mean) / math.sqrt(error), freedom)
 
 
@@ -128,7 +133,7 @@ def subgroups(y, group, attributes, min_size, min_groups, most=3):
         listed = difference < 0
         for parent in refined(conditions):
             chance = lower(y, inside[parent], cell, group, variance, alike)[2]
-            listed &= chance * refinements[parent] <= 0.05
+            listed &= chance * refinements[parent] <= 0.01
             p = max(p, chance)
         found[conditions] = {
             "rows": cell,

@@ -32,7 +32,7 @@ from croma_sql.statistics.attributes import (
     read_attributes,
 )
 from croma_sql.statistics.blocks import Block, beside, blocks
-from croma_sql.statistics.contrasts import intraclass_correlation
+from croma_sql.statistics.contrasts import Common
 from croma_sql.statistics.frames import as_names, read_columns, whole
 from croma_sql.statistics.intervals import check_names
 from croma_sql.statistics.options import whole_number
@@ -84,7 +84,7 @@ def subgroups(
       (`croma_sql.statistics.shrinkage`). How far it shrinks depends on groups, not rows: fifty
       tiles of one slide say little more than one.
     - A refinement is listed only if its rows are lower than the others of each slice that it
-      refines, in a test at 5 % for all refinements of that slice together. One that covers the
+      refines, in a test at 1 % for all refinements of that slice together. One that covers the
       same rows as a simpler subgroup is not looked at: the simpler one stands for both.
 
     Parameters
@@ -117,7 +117,8 @@ def subgroups(
         ``mean``), ``score``, ``p`` and ``q``.
 
         ``p`` is one-sided: the subgroup is not lower than the rest, or, if it refines others, not
-        lower than the rest of one of them. Groups may be correlated within in any way
+        lower than the rest of one of them. Rows of a group may be correlated in any way; means of
+        groups vary as much inside as outside, or the p of a subgroup of a few groups is too small
         (`croma_sql.statistics.contrasts`). ``q`` is Benjamini and Hochberg's, over all subgroups
         of the same ``by`` that were compared, not only those listed. Only subgroups below the
         whole are listed, however uncertain: those with a high ``q`` may be chance.
@@ -197,9 +198,7 @@ def _worst(block: Block, attributes: list[Attribute], options: _Options) -> pl.D
         min_size=options.least(len(block.row)),
         min_groups=options.min_groups,
     )
-    alike = intraclass_correlation(block.margin, block.starts)
-    variance = float(block.margin.var()) if np.ptp(block.margin) else 0.0
-    ranked = rank(slices, variance, alike)
+    ranked = rank(slices, Common.of(block.margin, block.starts))
     told = [
         _tell(block, [(attributes[place], code) for place, code in ranked.slices.conditions(which)])
         for which in range(min(options.top, len(ranked.slices)))

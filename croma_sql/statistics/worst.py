@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from croma_sql.statistics.contrasts import (
+    Common,
     Float,
     Part,
     differences,
@@ -14,7 +15,7 @@ from croma_sql.statistics.contrasts import (
 from croma_sql.statistics.shrinkage import shrink
 from croma_sql.statistics.slices import Slices
 
-ADDS = 0.05  # chance that any of the refinements of a slice is listed though none adds anything
+ADDS = 0.01  # chance that any of the refinements of a slice is listed though none adds anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class Ranked:
     q: Float
 
 
-def rank(slices: Slices, variance: float, alike: float) -> Ranked:
+def rank(slices: Slices, common: Common) -> Ranked:
     """Rank slices by their deficit after shrinkage.
 
     A slice is a discovery if it is lower than the whole and lower than each slice that it refines:
@@ -41,18 +42,18 @@ def rank(slices: Slices, variance: float, alike: float) -> Ranked:
     Parameters
     ----------
     slices : every one, the whole first, with sums of margins
-    variance, alike : of one margin, and the intraclass correlation
+    common : what all margins have in common
     """
     distinct = _distinct(slices.mark)[1:]  # the first is the whole
-    found = slices.where(distinct if variance > 0 else distinct[:0])
-    from_whole = differences(Part.of(found.own, found.cross[:, 0], slices.own[0]), variance, alike)
+    found = slices.where(distinct if common.variance > 0 else distinct[:0])
+    from_whole = differences(Part.of(found.own, found.cross[:, 0], slices.own[0]), common)
     p, adds = from_whole.chance(), from_whole.mean < 0
     refinements = np.bincount(found.parent[found.parent >= 0], minlength=len(slices))
     for place in range(found.parent.shape[1]):
         finer = np.flatnonzero(found.parent[:, place] >= 0)
         parent = found.parent[finer, place]
         part = Part.of(found.own[finer], found.cross[finer, 1 + place], slices.own[parent])
-        chance = differences(part, variance, alike).chance()
+        chance = differences(part, common).chance()
         p[finer] = np.maximum(p[finer], chance)
         adds[finer] &= chance * refinements[parent] <= ADDS
     score = -shrink(from_whole.mean, from_whole.variance)
