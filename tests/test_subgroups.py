@@ -448,6 +448,18 @@ def test_mistakes_are_told(options, message):
         croma_sql.subgroups(cohort(0, slides=20), **options)
 
 
+def test_more_combinations_than_memory_holds_are_refused():
+    values = np.random.default_rng(0).integers(3000, size=(3, 20_000))
+    frame = pl.DataFrame({name: row.astype(str) for name, row in zip("abc", values, strict=True)})
+    frame = frame.with_columns(
+        margin=pl.int_range(pl.len()) / 20_000, group_id=pl.int_range(pl.len())
+    )
+    message = "2 attributes make .* of at least 1 rows.* raise min_size or min_groups, or leave out"
+    with pytest.raises(croma_sql.StatisticsError, match=message):
+        croma_sql.subgroups(frame, ["a", "b", "c"], min_size=1, min_groups=1)
+    assert len(croma_sql.subgroups(frame, ["a", "b", "c"])) == 0
+
+
 # -- shrinkage
 
 

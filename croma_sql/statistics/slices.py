@@ -13,12 +13,14 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from croma_sql.errors import StatisticsError
 from croma_sql.statistics.blocks import Cells, Starts, sum_cells
 from croma_sql.statistics.contrasts import Float
 from croma_sql.statistics.rows import Codes
 from croma_sql.udfs import slices as kernels
 
 Combination = tuple[int, ...]
+MOST_CELLS = 2**22  # of one combination of attributes, about a gigabyte of sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,11 @@ def find_slices(
     codes : per attribute, (n,) int32 which value each row has
     most : conditions of a slice
     min_size, min_groups : rows that a slice has, and groups that hold any of them
+
+    Raises
+    ------
+    StatisticsError
+        More combinations of values than memory holds.
     """
     lattice = _Lattice(starts, y, codes, min_size, min_groups)
     found = [
@@ -118,8 +125,7 @@ class _Lattice:
         if not all(len(self.kept[parent]) for parent in parents):
             self.kept[combination] = _Kept(np.zeros(0, np.int32), np.zeros((0, size), np.int32), 0)
             return _empty(0, most)
-        cell, width = self._finer(combination)
-        n_cells = len(self.kept[combination[:-1]]) * width if size else 1
+        cell, n_cells = self._finer(combination)
         outer = np.stack([self.whole, *map(self.cell_of_rows, parents)])
         sums = sum_cells(self.starts, self.y, cell, n_cells, outer, self.mark)
         large = (sums.own[:, 0] >= self.min_size) & (sums.own[:, 1] >= self.min_groups)
@@ -168,15 +174,21 @@ class _Lattice:
         return number
 
     def _finer(self, combination: Combination) -> tuple[Codes, int]:
-        """Cells of rows before any is left out, and how many values the last attribute has."""
+        """Cells of rows before any is left out, and how many there are."""
         if not combination:
             return self.whole, 1
         *_, last = combination
         if len(combination) == 1:
             return self.codes[last], int(self.codes[last].max()) + 1
-        width = len(self.kept[(last,)])
-        every = np.arange(len(self.kept[combination[:-1]]) * width, dtype=np.int32)
-        return self._refined(combination, (last,), every), width
+        n_cells = len(self.kept[combination[:-1]]) * len(self.kept[(last,)])
+        if n_cells > MOST_CELLS:
+            raise StatisticsError(
+                f"{len(combination)} attributes make {n_cells:,} combinations of values of at "
+                f"least {self.min_size} rows, and {MOST_CELLS:,} can be looked at; raise min_size "
+                "or min_groups, or leave out attributes of many values"
+            )
+        every = np.arange(n_cells, dtype=np.int32)
+        return self._refined(combination, (last,), every), n_cells
 
     def _cell_of_rows(self, combination: Combination) -> Codes:
         """Kept cell of each row, -1 where it is in none."""
