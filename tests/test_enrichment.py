@@ -147,9 +147,10 @@ def test_large_clustered_samples_agree_with_a_cluster_robust_regression():
 @given(st.integers(0, 10**6), st.integers(2, 12), st.integers(1, 12), st.floats(0.5, 0.99))
 def test_the_interval_holds_what_the_test_does_not_reject(seed, groups, tiles, level):
     frame = random_frame(seed, groups, tiles)
-    if frame["group_id"].n_unique() == len(frame):
-        return  # Fisher's test is not the score's
     found = croma_sql.enrichment(frame, "zone", min_size=1, level=level)
+    shared = frame.filter(pl.len().over("group_id", "zone") > 1)["zone"].cast(str)
+    tested = shared.unique() if shared.n_unique() > 1 else []  # others may have Fisher's test
+    found = found.filter(pl.col("value").is_in(list(tested)))
     for row in found.drop_nulls("p").iter_rows(named=True):
         hi = math.inf if row["hi"] is None else row["hi"]
         assert row["lo"] <= row["odds_ratio"] <= hi
@@ -174,6 +175,41 @@ def test_fitted_probabilities_give_the_rows_and_the_ratio(n, rest, share, log_ra
 
 
 # -- what groups mean
+
+
+def test_two_rows_of_one_group_elsewhere_change_next_to_nothing():
+    """8 of 20 in the tail against 192 of 1980: Fisher's test, with and without one pair of rows."""
+    place = np.arange(2000)
+    rare = (place < 8) | ((place >= 200) & (place < 212))
+    frame = pl.DataFrame({"margin": np.where(place < 200, -0.5, 0.5), "rare": rare})
+    alone = frame.with_columns(group_id=place)
+    paired = frame.with_columns(group_id=np.minimum(place, 1998))
+    twice = 2 * stats.fisher_exact([[8, 12], [192, 1788]], alternative="greater").pvalue
+    for frame in (alone, paired):
+        for row in croma_sql.enrichment(frame, "rare", tails="nonpositive").to_dicts():
+            assert row["p"] == pytest.approx(twice, rel=0.02)
+            assert row["hi"] < 1 or row["lo"] > 1
+
+
+def test_single_rows_against_a_few_large_groups_are_no_exact_table():
+    """Five slides of 40 tiles, whose shares differ: what they have in common is hardly known."""
+    rng = np.random.default_rng(3)
+    cohorts, slides = 300, 85
+    size = np.where(np.arange(slides) < 80, 1, 40)
+    group = np.repeat(np.arange(cohorts * slides), np.tile(size, cohorts))
+    tail = rng.random(len(group)) < rng.beta(0.3, 3, cohorts * slides)[group]
+    frame = pl.DataFrame(
+        {
+            "cohort": group // slides,
+            "group_id": group,
+            "margin": np.where(tail, -1.0, 1.0),
+            "single": group % slides < 80,
+        }
+    )
+    found = croma_sql.enrichment(frame, "single", by="cohort", tails="nonpositive")
+    p = found.filter(value="true")["p"].drop_nulls()
+    assert (p <= 0.05).mean() <= 0.07
+    assert (p <= 0.01).mean() <= 0.02
 
 
 def test_what_one_slide_does_proves_nothing():
@@ -387,6 +423,11 @@ def test_tails_are_named_after_what_was_asked():
     assert found["threshold"].unique(maintain_order=True).to_list() == [-0.3, -0.2, 0.0]
 
 
+def test_a_fraction_may_be_of_numpy():
+    found = croma_sql.enrichment(EIGHT, "scanner", tails=np.float32(0.25), min_size=1)
+    assert found["tail"].unique().to_list() == ["worst_0.25"]
+
+
 def test_where_nothing_is_compared_there_is_null():
     columns = ["odds_ratio", "lo", "hi", "p", "q"]
     one_value = croma_sql.enrichment(EIGHT.with_columns(one=pl.lit("x")), "one", min_size=1)
@@ -428,6 +469,9 @@ def test_levels_of_by_are_compared_within_and_other_frames_read_alike():
         ({"scanner": [[1]] * 8}, {}, "'scanner' is of type List.*an attribute is text"),
         ({}, {"tails": "worst"}, "tail 'worst' is not known.*'nonpositive', 'worst_decile'"),
         ({}, {"tails": [1.0]}, "tail 1.0 is not known"),
+        ({}, {"tails": 0}, "tail 0 is not known"),
+        ({}, {"tails": None}, "tail None is not known"),
+        ({}, {"tails": [0.1, 0.10000001]}, "two tails are called 'worst_0.1'"),
         ({}, {"attributes": []}, "no attribute to tell rows apart by; name columns"),
         ({}, {"bins": 1}, "bins is 1; it is a whole number of at least 2"),
         ({}, {"min_size": 2.5}, "min_size is 2.5"),

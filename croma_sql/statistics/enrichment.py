@@ -1,7 +1,7 @@
 """Which values of the samples' attributes are over-represented among the worst margins."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,8 +69,13 @@ def enrichment(
 
     The odds of a row of being in the tail, for the rows with the value against all others. Rows of
     one group (slide, patient) are not independent: p-value and interval take every group as one
-    observation, whose rows may be correlated in any way (`croma_sql.statistics.contrasts`). Where
-    every group has one row they are those of Fisher's exact test and of the score interval.
+    observation, whose rows may be correlated in any way (`croma_sql.statistics.contrasts`). The
+    score of a value that lives in K groups is then at most about sqrt(K) standard deviations: one
+    in 7 of 100 slides, all of whose rows are in the tail, has p = 0.004, and cannot have less.
+    `croma_sql.subgroups` compares means, where a few groups of many can be a discovery. Where the
+    rows of a value, or all others, are alone in their groups, and the rest hardly share any, p is
+    twice the smaller tail of Fisher's exact test (of counts divided by the design effect), and the
+    interval is the score's.
 
     Parameters
     ----------
@@ -99,10 +104,12 @@ def enrichment(
         hold any of the n), ``n_tail``, ``share`` = n_tail / n, ``odds_ratio``, ``lo``, ``hi``,
         ``p`` (two-sided), ``q`` (Benjamini and Hochberg, over all rows of the same ``by`` and
         ``tail``). Within each ``by`` and ``tail``, the highest ``lo`` first: what is certain to be
-        worst.
+        worst. A level of ``by`` without a defined margin has no rows.
 
-        Where a count of the four is 0, half is added to each for ``odds_ratio``. The interval is
-        the set of odds ratios that the test does not reject. ``hi`` is NULL, and ``lo`` 0, where
+        Where a count of the four is 0, half is added to each for ``odds_ratio``. The interval
+        reaches from the smallest to the largest odds ratio that the score test does not reject.
+        It may hold 1 at a p just below 1 - level: where p is Fisher's, and in few groups, where
+        ratios between may be rejected. ``hi`` is NULL, and ``lo`` 0, where
         there is no limit: a value in fewer than four groups has none at 95 %, for it cannot be
         told from these groups. ``odds_ratio`` to ``q`` are NULL where nothing is compared: all
         rows have the value, or all or none are in the tail.
@@ -143,16 +150,22 @@ def enrichment(
     return pl.concat([pl.DataFrame(schema={**levels.schema, **RESULT}), *tables])
 
 
-def _read_tails(given: str | float | Sequence[str | float]) -> list[_Tail]:
-    names = [given] if isinstance(given, str | float) else list(given)
-    return [_read_tail(name) for name in dict.fromkeys(names)]
+def _read_tails(given: Any) -> list[_Tail]:
+    one = isinstance(given, str) or not isinstance(given, Iterable)
+    tails = [_read_tail(name) for name in dict.fromkeys([given] if one else list(given))]
+    for tail in tails:
+        if sum(tail.name == other.name for other in tails) > 1:
+            raise StatisticsError(
+                f"two tails are called {tail.name!r}; give fractions that differ in six digits"
+            )
+    return tails
 
 
-def _read_tail(name: str | float) -> _Tail:
+def _read_tail(name: Any) -> _Tail:
     if isinstance(name, str) and name in NAMED:
         return _Tail(name, NAMED[name])
-    if isinstance(name, float) and 0 < name < 1:
-        return _Tail(f"worst_{name:g}", name)
+    if isinstance(name, float | np.floating) and 0 < name < 1:
+        return _Tail(f"worst_{name:g}", float(name))
     raise StatisticsError(
         f"tail {name!r} is not known; expected {listed(NAMED)} or a fraction between 0 and 1"
     )
@@ -162,8 +175,7 @@ def _tables(
     block: Block, attributes: list[Attribute], tails: list[_Tail], min_size: int, z: float
 ) -> Iterator[pl.DataFrame]:
     """One table per tail of one block."""
-    n, n_groups = len(block.margin), len(block.starts) - 1
-    all_rows = np.zeros((1, n), np.int32)
+    all_rows = np.zeros((1, len(block.margin)), np.int32)
     codes = [attribute.code[block.row] for attribute in attributes]
     told = _values(attributes, block.undefined)
     for tail in tails:
@@ -178,7 +190,7 @@ def _tables(
         large = own[:, 0] >= min_size
         whole = sum_cells(block.starts, y, all_rows[0], 1, all_rows[:0]).own[0]
         part = Part.of(own[large], cross[large], whole)
-        alike = None if n_groups == n else intraclass_correlation(y, block.starts)
+        alike = intraclass_correlation(y, block.starts)
         yield _table(tail.name, threshold, told.filter(large), part, alike, z)
 
 
@@ -200,7 +212,7 @@ def _values(attributes: list[Attribute], undefined: NDArray[np.intp]) -> pl.Data
 
 
 def _table(
-    tail: str, threshold: float, told: pl.DataFrame, part: Part, alike: float | None, z: float
+    tail: str, threshold: float, told: pl.DataFrame, part: Part, alike: float, z: float
 ) -> pl.DataFrame:
     odds = compare(part, alike, z)
     tested = ~np.isnan(odds.p)

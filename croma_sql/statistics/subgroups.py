@@ -121,7 +121,8 @@ def subgroups(
         groups vary as much inside as outside, or the p of a subgroup of a few groups is too small
         (`croma_sql.statistics.contrasts`). ``q`` is Benjamini and Hochberg's, over all subgroups
         of the same ``by`` that were compared, not only those listed. Only subgroups below the
-        whole are listed, however uncertain: those with a high ``q`` may be chance.
+        whole are listed, however uncertain: those with a high ``q`` may be chance. A level of
+        ``by`` without a defined margin has no rows.
 
     Raises
     ------
