@@ -212,6 +212,18 @@ def test_single_rows_against_a_few_large_groups_are_no_exact_table():
     assert (p <= 0.01).mean() <= 0.02
 
 
+def test_a_value_without_upper_limit_leaves_the_others_without_a_lower_one():
+    """All tiles of 7 of 100 slides are in the tail, as are 3 % of the others."""
+    slide = np.repeat(np.arange(100), 50)
+    tail = (slide < 7) | (np.random.default_rng(0).random(5000) < 0.03)
+    frame = pl.DataFrame({"margin": 1.0 - 2 * tail, "torn": slide < 7, "group_id": slide})
+    found = rows_of(croma_sql.enrichment(frame, "torn", tails="nonpositive"))
+    assert found["true"]["hi"] is None
+    assert found["false"]["lo"] == 0
+    assert found["true"]["lo"] == pytest.approx(1 / found["false"]["hi"])
+    assert found["true"]["p"] == pytest.approx(0.0045, abs=2e-4)  # as the documentation says
+
+
 def test_what_one_slide_does_proves_nothing():
     rng = np.random.default_rng(0)
     slide = np.repeat(np.arange(50), 40)

@@ -106,9 +106,9 @@ def _interval(part: Part, ratio: Float, alike: float, z: float) -> tuple[Float, 
         inside = np.abs(score(part, estimate + side * middle, alike)) <= z
         near, far = np.where(inside, middle, near), np.where(inside, far, middle)
     unlimited = beyond == len(STEPS)
-    lo = np.where(unlimited[0], 0.0, ratio * np.exp(-near[0]))
-    hi = np.where(unlimited[1], np.nan, ratio * np.exp(near[1]))
-    return lo, hi
+    lo, hi = ratio * np.exp(-near[0]), ratio * np.exp(near[1])
+    lo = np.where(unlimited[0] | (lo < np.exp(-FURTHEST)), 0.0, lo)
+    return lo, np.where(unlimited[1] | (hi > np.exp(FURTHEST)), np.nan, hi)
 
 
 def _exact(part: Part, alike: float) -> Float:
