@@ -1,3 +1,4 @@
+import signal
 from pathlib import Path
 
 import duckdb
@@ -10,7 +11,11 @@ SHARED = Path(__file__).parents[2] / "shared" / "data"
 
 
 def pytest_configure():
-    """Drop compiled code that is older than a source: numba looks at a function's own file only."""
+    """Drop compiled code that is older than a source: numba looks at a function's own file only.
+
+    And let Ctrl-C arrive, which a shell ignores in jobs that it starts in the background.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     newest = max(path.stat().st_mtime for path in COMPILED.glob("*.py"))
     for path in (COMPILED / "__pycache__").glob("*.nb[ci]"):
         if path.stat().st_mtime < newest:
