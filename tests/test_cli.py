@@ -160,6 +160,11 @@ def test_cells_are_printed_as_they_are(scored, text):
     assert f" {text} " in succeed("sql", scored, f"SELECT '{text}' AS x")
 
 
+def test_small_numbers_are_not_zero(scored):
+    out = succeed("sql", scored, "SELECT 3.2e-17 AS p, -4e-5 AS x, 5e-5 AS y, 0e0 AS z")
+    assert re.search(r"3e-17 +-4e-05 +0\.0001 +0\.0000", out)
+
+
 def test_cells_do_not_steer_the_terminal(scored):
     assert "a\ufffd[2Jb" in succeed("sql", scored, "SELECT 'a' || chr(27) || '[2Jb' AS x")
 

@@ -23,6 +23,7 @@ from croma_sql.warehouse.publish import publishing
 SHOWN_ROWS = 60
 UNBOUNDED = 100_000
 ROOM_TO_FOLD = 12  # columns of a text that is folded at the least
+SMALL = 0.00005  # would be 0.0000
 SLICE = 50_000  # rows encoded at a time
 
 
@@ -173,5 +174,7 @@ def _cell(value: Any) -> str:
     if value is None:
         return "NULL"
     if isinstance(value, float):
+        if 0 < abs(value) < SMALL:  # as a p value is
+            return f"{value:.0e}"
         return f"{value:.4f}" if abs(value) < 1e6 else f"{value:.6g}"
     return _CONTROL.sub("\ufffd", str(value))
