@@ -146,7 +146,7 @@ def _drawn(rows: Float, pairs: list[Pair], plan: Plan) -> Float:
 
 def _unit_ranks(drawn: Float) -> Float:
     """Ranks of each row, centred and of length 1, so that a product of two is their correlation."""
-    from scipy.stats import rankdata  # as in `comparisons`
+    from scipy.stats import rankdata  # imported late, as in `stability`
 
     ranks = rankdata(drawn, axis=1)
     ranks -= ranks.mean(axis=1, keepdims=True)
