@@ -6,6 +6,7 @@ import duckdb
 
 from croma_sql.udfs.duckdb_functions import register
 from croma_sql.warehouse import layout
+from croma_sql.warehouse.score_schemas import Table
 from croma_sql.warehouse.views import add_source, add_view
 
 VIEWS = (  # each reads only what stands before it
@@ -39,7 +40,19 @@ VIEWS = (  # each reads only what stands before it
     "encoders/encoder_mean_ranks",
     "encoders/encoder_panel_at",
 )
-SOURCES = {"typed_neighbours": "typed_neighbour_files", "neighbours": "neighbour_files"}
+SOURCES: dict[Table, str] = {
+    "typed_neighbours": "typed_neighbour_files",
+    "neighbours": "neighbour_files",
+    "units": "unit_files",
+    "unit_pairs": "unit_pair_files",
+    "unit_neighbourhoods": "unit_neighbourhood_files",
+    "acquisition_pairs": "acquisition_pair_files",
+    "acquisitions": "acquisition_files",
+    "silhouettes": "silhouette_files",
+    "cluster_counts": "cluster_count_files",
+    "clusterings": "clustering_files",
+    "probe_predictions": "probe_prediction_files",
+}
 
 
 def connect(warehouse: str | Path) -> duckdb.DuckDBPyConnection:
@@ -72,8 +85,9 @@ def connect(warehouse: str | Path) -> duckdb.DuckDBPyConnection:
     add_source(con, "embedding_files", [file.path for file in layout.embeddings_files(root)])
     add_source(con, "encoder_files", layout.encoders_files(root))
     scores = layout.scores_files(root)
-    for edges, source in SOURCES.items():
-        add_source(con, source, [file.path for file in scores if file.edges == edges])
+    for table, source in SOURCES.items():
+        add_source(con, source, [file.path for file in scores if file.table == table])
+    add_source(con, "member_files", list(layout.members_files(root).values()))
     for view in VIEWS:
         add_view(con, view)
     return con

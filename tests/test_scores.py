@@ -56,7 +56,7 @@ def test_deeper_is_scored_again_and_shallower_is_there(root, tiles):
     assert score(root, k=12) == "scored"
     assert score(root, m=21) == "scored"
     assert count(root, "neighbours") == 90 * 12
-    assert [(s.edges, s.depth, s.status) for s in croma_sql.info(root).scores] == [
+    assert [(s.table, s.depth, s.status) for s in croma_sql.info(root).scores] == [
         ("typed_neighbours", 21, "up to date"),
         ("neighbours", 12, "up to date"),
     ]

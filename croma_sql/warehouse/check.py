@@ -145,7 +145,7 @@ def _check_embeddings(root: Path, file: layout.EmbeddingsFile) -> list[str]:
 
 def _check_scores(root: Path, file: layout.ScoresFile) -> list[str]:
     table = read_table(file.path)
-    if not table.schema.equals(SCHEMAS[file.edges]):
+    if not table.schema.equals(SCHEMAS[file.table]):
         return [f"{file.path} has other columns than scores have; delete it and score again"]
     if file.benchmark not in layout.benchmarks_files(root):
         return [f"{file.path}: there is no benchmark {file.benchmark!r} (any more)"]
@@ -164,7 +164,7 @@ def _check_scores(root: Path, file: layout.ScoresFile) -> list[str]:
 
 
 def _check_distances(file: layout.ScoresFile, table: pa.Table) -> list[str]:
-    for name, distances in LISTS[file.edges]:
+    for name, distances in LISTS[file.table]:
         distance = pc.list_flatten(table.column(distances))
         possible = pc.and_(pc.greater_equal(distance, 0.0), pc.less_equal(distance, 2.0))
         known = pc.is_in(pc.list_flatten(table.column(name)), table.column("sample_id"))

@@ -68,13 +68,13 @@ class BenchmarkInfo:
 class ScoresInfo:
     """Scores of a benchmark under an encoder.
 
-    edges : 'typed_neighbours' or 'neighbours'
-    depth : neighbours kept per type, or of any type
+    table : one of `croma_sql.warehouse.score_schemas.SCHEMAS`, such as 'typed_neighbours'
+    depth : neighbours kept per type, of any type, or of a unit; None where the table has no depth
     status : 'up to date'; 'stale' if vectors, rows or version have changed; or why that cannot be
         told, as when its benchmark is gone
     """
 
-    edges: str
+    table: str
     benchmark: str
     encoder: str
     depth: int | None
@@ -165,4 +165,4 @@ def _scores(root: Path, file: layout.ScoresFile) -> ScoresInfo:
         number if isinstance(number := about.get(name), int) else None
         for name in ("depth", "n_undefined")
     )
-    return ScoresInfo(file.edges, file.benchmark, file.encoder, depth, n_undefined, status)
+    return ScoresInfo(file.table, file.benchmark, file.encoder, depth, n_undefined, status)

@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
 from urllib.parse import quote, unquote
 
 from croma_sql.errors import WarehouseError
 from croma_sql.warehouse.publish import MARKER, publishing
+from croma_sql.warehouse.score_schemas import SCHEMAS, Table
 
 FORMAT = 1
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -24,15 +24,11 @@ class EmbeddingsFile:
     path: Path
 
 
-Edges = Literal["typed_neighbours", "neighbours"]
-EDGES: tuple[Edges, ...] = get_args(Edges)
-
-
 @dataclass(frozen=True, slots=True)
 class ScoresFile:
-    """Edges of one benchmark under one encoder."""
+    """A table of one benchmark under one encoder."""
 
-    edges: Edges
+    table: Table
     benchmark: str
     encoder: str
     path: Path
@@ -119,13 +115,19 @@ def benchmark_path(root: Path, benchmark: str) -> Path:
     return _place(root, "benchmarks", f"{_segment(benchmark, 'benchmark')}.sql")
 
 
-def scores_path(root: Path, edges: Edges, benchmark: str, encoder: str) -> Path:
-    """File of the edges of a benchmark under an encoder."""
+def scores_path(root: Path, table: Table, benchmark: str, encoder: str) -> Path:
+    """File of a table of a benchmark under an encoder."""
     folders = (
         f"benchmark={_segment(benchmark, 'benchmark')}",
         f"encoder={_segment(encoder, 'encoder')}",
     )
-    return _place(root, "scores", edges, *folders, f"{edges}.parquet")
+    return _place(root, "scores", table, *folders, f"{table}.parquet")
+
+
+def members_path(root: Path, benchmark: str) -> Path:
+    """File of who is in which unit of a paired benchmark."""
+    folder = f"benchmark={_segment(benchmark, 'benchmark')}"
+    return _place(root, "scores", "members", folder, "members.parquet")
 
 
 def samples_files(root: Path) -> dict[str, Path]:
@@ -152,12 +154,18 @@ def benchmarks_files(root: Path) -> dict[str, Path]:
 
 
 def scores_files(root: Path) -> list[ScoresFile]:
-    """Files of edges, by what they hold, benchmark and encoder."""
+    """Files of scores, by table, benchmark and encoder."""
     return [
-        ScoresFile(edges, _value(path.parent.parent), _value(path.parent), path)
-        for edges in EDGES
-        for path in _inside(root, f"scores/{edges}/benchmark=*/encoder=*/{edges}.parquet")
+        ScoresFile(table, _value(path.parent.parent), _value(path.parent), path)
+        for table in SCHEMAS
+        for path in _inside(root, f"scores/{table}/benchmark=*/encoder=*/{table}.parquet")
     ]
+
+
+def members_files(root: Path) -> dict[str, Path]:
+    """Files of who is in which unit, by benchmark."""
+    pattern = "scores/members/benchmark=*/members.parquet"
+    return {_value(path.parent): path for path in _inside(root, pattern)}
 
 
 def strays(root: Path) -> list[Path]:
@@ -165,6 +173,7 @@ def strays(root: Path) -> list[Path]:
     known = {
         *samples_files(root).values(),
         *benchmarks_files(root).values(),
+        *members_files(root).values(),
         *(file.path for file in embeddings_files(root)),
         *(file.path for file in scores_files(root)),
     }

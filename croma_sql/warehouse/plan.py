@@ -2,9 +2,12 @@
 
 import hashlib
 import io
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,7 +21,7 @@ from croma_sql.warehouse.designs import filled_cells, lost
 from croma_sql.warehouse.embedding_files import read_shape
 from croma_sql.warehouse.parquet import read_metadata
 from croma_sql.warehouse.samples import read_ids
-from croma_sql.warehouse.score_schemas import SCHEMAS
+from croma_sql.warehouse.score_schemas import EDGES, SCHEMAS, Table, family_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +36,58 @@ class Work:
     fingerprint: str
 
     def is_up_to_date(self, path: Path) -> bool:
-        """Tell whether a scores file was made from the same vectors, rows and version."""
-        about = read_metadata(path)
-        whole = all(isinstance(about.get(name), int) for name in ("depth", "n_undefined"))
-        return whole and about.get("fingerprint") == self.fingerprint
+        """Tell whether a file of scores was made from the same vectors, rows and version."""
+        return read_metadata(path).get("fingerprint") == self.fingerprint
 
 
-def plan(root: Path, benchmark: Benchmark, encoder: str) -> Work:
-    """Find the rows that take part, the files that hold their vectors, and the fingerprint."""
-    needed = benchmark.rows.column("sample_id").unique()
+@dataclass(frozen=True, slots=True)
+class Holders:
+    """Files of an encoder in which samples that are needed stand, or from which they were dropped.
+
+    ids, dropped : of all samples in these files
+    """
+
+    files: list[Path]
+    ids: pa.Array
+    dropped: pa.Array
+
+
+def plan(
+    root: Path,
+    benchmark: Benchmark,
+    encoder: str,
+    tables: tuple[Table, ...] = EDGES,
+    parameters: Mapping[str, Any] | None = None,
+) -> Work:
+    """Find the rows that take part, the files that hold their vectors, and the fingerprint.
+
+    Parameters
+    ----------
+    tables, parameters : what is made, see `fingerprint`
+    """
+    holders = find_vectors(root, benchmark.rows.column("sample_id").unique(), encoder)
+    takes_part = pc.is_in(benchmark.rows.column("sample_id"), holders.ids)
+    rows = benchmark.rows.filter(takes_part).combine_chunks()
+    if holders.files and len(rows) < len(benchmark.rows):
+        _check_still_complete(benchmark.rows, rows)
+    return Work(
+        benchmark=benchmark.name,
+        encoder=encoder,
+        rows=rows,
+        left_out=len(benchmark.rows) - len(rows),
+        files=holders.files,
+        fingerprint=fingerprint(holders.files, rows, tables, parameters),
+    )
+
+
+def find_vectors(root: Path, needed: pa.ChunkedArray, encoder: str) -> Holders:
+    """Find the files that hold the vectors of samples.
+
+    Raises
+    ------
+    ScoringError
+        Samples that this encoder has neither a vector of nor dropped, where it has any at all.
+    """
     files, found, dropped = [], [], []
     for file in layout.embeddings_files(root):
         if file.encoder != encoder:
@@ -49,7 +95,7 @@ def plan(root: Path, benchmark: Benchmark, encoder: str) -> Work:
         ids = read_ids(file.path)
         left_out = pa.array(read_shape(file.path).dropped, pa.string())
         if _any_in(needed, ids) or _any_in(needed, left_out):
-            files.append(file)
+            files.append(file.path)
             found.append(ids)
             dropped.append(left_out)
     with_vector, without = (
@@ -61,26 +107,26 @@ def plan(root: Path, benchmark: Benchmark, encoder: str) -> Work:
             f"{len(absent)} of {len(needed)} samples have no vector: {listed(absent.to_pylist())}. "
             "Import their embeddings, or narrow the benchmark's WHERE"
         )
-    takes_part = pc.is_in(benchmark.rows.column("sample_id"), with_vector)
-    rows = benchmark.rows.filter(takes_part).combine_chunks()
-    if files and len(rows) < len(benchmark.rows):
-        _check_still_complete(benchmark.rows, rows)
-    kept = [schema.names for schema in SCHEMAS.values()]
-    digest = hashlib.sha256(f"{__version__} {layout.FORMAT} {kept}\n".encode())
-    for file in files:
-        stat = file.path.stat()
-        digest.update(_digest(file.path, stat.st_ino, stat.st_size, stat.st_mtime_ns))
+    return Holders(files, with_vector, without)
+
+
+def fingerprint(
+    files: list[Path],
+    rows: pa.Table,
+    tables: tuple[Table, ...],
+    parameters: Mapping[str, Any] | None = None,
+) -> str:
+    """Digest what tables are made of: vectors, rows, parameters and version."""
+    kept = [SCHEMAS[table].names for table in tables]
+    asked = f" {json.dumps(parameters, sort_keys=True)}" if parameters else ""
+    digest = hashlib.sha256(f"{__version__} {layout.FORMAT} {kept}{asked}\n".encode())
+    for path in files:
+        stat = path.stat()
+        digest.update(_digest(path, stat.st_ino, stat.st_size, stat.st_mtime_ns))
     written = io.BytesIO()
     pa.csv.write_csv(rows, written)
     digest.update(written.getbuffer())
-    return Work(
-        benchmark=benchmark.name,
-        encoder=encoder,
-        rows=rows,
-        left_out=len(benchmark.rows) - len(rows),
-        files=[file.path for file in files],
-        fingerprint=digest.hexdigest(),
-    )
+    return digest.hexdigest()
 
 
 def _check_still_complete(asked: pa.Table, left: pa.Table) -> None:
@@ -106,5 +152,7 @@ def _any_in(values: pa.ChunkedArray, others: pa.Array) -> bool:
 
 
 def planned(root: Path, file: layout.ScoresFile) -> Work:
-    """Plan again what a scores file holds."""
-    return plan(root, read_benchmark(root, file.benchmark), file.encoder)
+    """Plan again what a file of scores holds."""
+    benchmark = read_benchmark(root, file.benchmark)
+    parameters = read_metadata(file.path).get("parameters")
+    return plan(root, benchmark, file.encoder, family_of(file.table), parameters)

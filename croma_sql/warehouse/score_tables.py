@@ -11,11 +11,10 @@ import pyarrow.parquet as pq
 
 from croma_sql.edges import nearest_lists, typed_lists
 from croma_sql.udfs.scope import Wanted
-from croma_sql.warehouse import layout
 from croma_sql.warehouse.memory import GROUP_ROWS
 from croma_sql.warehouse.parquet import WRITING, metadata
 from croma_sql.warehouse.parts import Part
-from croma_sql.warehouse.score_schemas import SCHEMAS
+from croma_sql.warehouse.score_schemas import SCHEMAS, Table
 
 
 def typed_table(part: Part, wanted: Wanted) -> pa.Table:
@@ -49,9 +48,9 @@ def _row_columns(part: Part, depth: int) -> dict[str, Any]:
 class GroupWriter:
     """A Parquet file in groups of `GROUP_ROWS` rows, however they come."""
 
-    def __init__(self, file: BinaryIO, edges: layout.Edges) -> None:
-        self._writer = pq.ParquetWriter(file, SCHEMAS[edges], **WRITING)
-        self._waiting = SCHEMAS[edges].empty_table()
+    def __init__(self, file: BinaryIO, table: Table) -> None:
+        self._writer = pq.ParquetWriter(file, SCHEMAS[table], **WRITING)
+        self._waiting = SCHEMAS[table].empty_table()
 
     def __enter__(self) -> Self:
         return self

@@ -27,6 +27,7 @@ from croma_sql.warehouse.parquet import read_footer, read_metadata
 from croma_sql.warehouse.parts import Part, search_parts
 from croma_sql.warehouse.plan import Work, plan
 from croma_sql.warehouse.publish import publishing
+from croma_sql.warehouse.score_schemas import EDGES
 from croma_sql.warehouse.score_tables import GroupWriter, nearest_table, typed_table
 
 PUBLISHED_M = 5  # of the view margins
@@ -204,17 +205,19 @@ class _Kept:
 
 
 def _kept(root: Path, work: Work) -> _Kept:
-    depth = dict.fromkeys(layout.EDGES, 0)
+    depth = dict.fromkeys(EDGES, 0)
     up_to_date, n_undefined, first_ranks = True, 0, False
-    for edges in layout.EDGES:
+    for edges in EDGES:
         path = layout.scores_path(root, edges, work.benchmark, work.encoder)
         if not path.exists():
             continue
-        up_to_date = up_to_date and work.is_up_to_date(path)
         about = read_metadata(path)
+        whole = all(isinstance(about.get(name), int) for name in ("depth", "n_undefined"))
+        fresh = whole and work.is_up_to_date(path)
+        up_to_date = up_to_date and fresh
         if edges == "typed_neighbours":
             first_ranks = about.get("first_ranks") is True
-        if work.is_up_to_date(path):
+        if fresh:
             depth[edges], n_undefined = about["depth"], about["n_undefined"]
         elif isinstance(about.get("depth"), int):
             depth[edges] = max(0, min(about["depth"], len(work.rows)))
@@ -240,7 +243,7 @@ def _write_scores(
     undefined, searched_again = [], 0
     with ExitStack() as files:
         writers = {}
-        for edges in layout.EDGES:
+        for edges in EDGES:
             if edges == "typed_neighbours" or wanted.k:
                 path = layout.scores_path(root, edges, work.benchmark, work.encoder)
                 file = files.enter_context(publishing(path))
