@@ -7,6 +7,7 @@ import typer
 
 from croma_sql.errors import BenchmarkError
 from croma_sql.warehouse.benchmarks import add_benchmark
+from croma_sql.warehouse.paired_benchmark import PairedBenchmark
 
 
 def benchmark(
@@ -19,15 +20,18 @@ def benchmark(
 ) -> None:
     """Add a benchmark, which is one SELECT over samples.
 
-    It gives sample_id, label, confounder and group_id; where scopes overlap or differ, subset; and
-    match_... columns, in which neighbours must agree. Designs, as croma_quartets('samples', ...) or
-    croma_isolated('samples', 'centre', ...), make one of the samples.
+    For margins it gives sample_id, label, confounder and group_id; where scopes overlap or differ,
+    subset; and match_... columns, in which neighbours must agree. Designs, as
+    croma_quartets('samples', ...) or croma_isolated('samples', 'centre', ...), make one of the
+    samples. For paired acquisitions it gives sample_id, unit (what was acquired several times, as
+    a slide) and acquisition (as a scanner).
     """
     if (select is None) == (file is None):
         raise typer.BadParameter("give the SELECT either as an argument or with --file")
     added = add_benchmark(warehouse, name, _read(file) if file else select or "")
+    rows = "samples" if isinstance(added, PairedBenchmark) else "rows"
     counts = ", ".join(f"{n} {what}" for what, n in added.counts().items() if n)
-    typer.echo(f"benchmark {name!r}: {len(added.rows)} rows, {counts}")
+    typer.echo(f"benchmark {name!r}: {len(added.rows)} {rows}, {counts}")
 
 
 def _read(file: Path) -> str:

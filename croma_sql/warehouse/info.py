@@ -48,10 +48,11 @@ class EncoderAttributesInfo:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkInfo:
-    """A benchmark: its rows and how many labels, confounders, groups and subsets they have.
+    """A benchmark: its rows and how much there is of what in them; None where it has no such thing.
 
     strata : sets of rows that agree in the benchmark's match columns
-    problem : why it cannot be run, and then the counts are None
+    units, acquisitions, incomplete : of paired acquisitions; units that lack an acquisition
+    problem : why it cannot be run, and then all counts are None
     """
 
     name: str
@@ -61,6 +62,9 @@ class BenchmarkInfo:
     groups: int | None = None
     subsets: int | None = None
     strata: int | None = None
+    units: int | None = None
+    acquisitions: int | None = None
+    incomplete: int | None = None
     problem: str | None = None
 
 
@@ -150,8 +154,7 @@ def _benchmark(root: Path, name: str) -> BenchmarkInfo:
         benchmark = read_benchmark(root, name)
     except CromaSqlError as error:
         return BenchmarkInfo(name, problem=str(error))
-    labels, confounders, groups, subsets, strata = benchmark.counts().values()
-    return BenchmarkInfo(name, len(benchmark.rows), labels, confounders, groups, subsets, strata)
+    return BenchmarkInfo(name, n=len(benchmark.rows), problem=None, **benchmark.counts())
 
 
 def _scores(root: Path, file: layout.ScoresFile) -> ScoresInfo:

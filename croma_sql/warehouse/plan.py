@@ -13,15 +13,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from croma_sql.errors import ScoringError, listed
+from croma_sql.errors import BenchmarkError, ScoringError, listed
 from croma_sql.version import __version__
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.benchmarks import Benchmark, read_benchmark
+from croma_sql.warehouse.benchmarks import AnyBenchmark, read_benchmark
 from croma_sql.warehouse.designs import filled_cells, lost
 from croma_sql.warehouse.embedding_files import read_shape
+from croma_sql.warehouse.margin_benchmark import Benchmark
+from croma_sql.warehouse.paired_benchmark import PairedBenchmark
 from croma_sql.warehouse.parquet import read_metadata
 from croma_sql.warehouse.samples import read_ids
-from croma_sql.warehouse.score_schemas import EDGES, SCHEMAS, Table, family_of
+from croma_sql.warehouse.score_schemas import CONSISTENCY, EDGES, SCHEMAS, Table, family_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +56,15 @@ class Holders:
 
 def plan(
     root: Path,
-    benchmark: Benchmark,
+    benchmark: AnyBenchmark,
     encoder: str,
     tables: tuple[Table, ...] = EDGES,
     parameters: Mapping[str, Any] | None = None,
 ) -> Work:
     """Find the rows that take part, the files that hold their vectors, and the fingerprint.
+
+    Subsets of margins remain complete, or it is an error; which units of paired acquisitions do
+    shows when their vectors are read, as some may be NULL.
 
     Parameters
     ----------
@@ -68,7 +73,7 @@ def plan(
     holders = find_vectors(root, benchmark.rows.column("sample_id").unique(), encoder)
     takes_part = pc.is_in(benchmark.rows.column("sample_id"), holders.ids)
     rows = benchmark.rows.filter(takes_part).combine_chunks()
-    if holders.files and len(rows) < len(benchmark.rows):
+    if holders.files and len(rows) < len(benchmark.rows) and isinstance(benchmark, Benchmark):
         _check_still_complete(benchmark.rows, rows)
     return Work(
         benchmark=benchmark.name,
@@ -152,7 +157,18 @@ def _any_in(values: pa.ChunkedArray, others: pa.Array) -> bool:
 
 
 def planned(root: Path, file: layout.ScoresFile) -> Work:
-    """Plan again what a file of scores holds."""
+    """Plan again what a file of scores holds.
+
+    Raises
+    ------
+    BenchmarkError
+        Its benchmark is of another kind by now.
+    """
     benchmark = read_benchmark(root, file.benchmark)
-    parameters = read_metadata(file.path).get("parameters")
-    return plan(root, benchmark, file.encoder, family_of(file.table), parameters)
+    tables = family_of(file.table)
+    if isinstance(benchmark, PairedBenchmark) != (tables == CONSISTENCY):
+        raise BenchmarkError(
+            f"{file.path}: benchmark {file.benchmark!r} is of another kind now, which has no such "
+            "table; delete the file"
+        )
+    return plan(root, benchmark, file.encoder, tables, read_metadata(file.path).get("parameters"))

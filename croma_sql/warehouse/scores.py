@@ -8,6 +8,7 @@ on where it stopped.
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -16,12 +17,13 @@ import pyarrow.compute as pc
 
 from croma_sql.cohort import checked_k, checked_m, checked_threads
 from croma_sql.edges import margins_of
-from croma_sql.errors import CromaSqlError, ScoringError, SourceError, listed
+from croma_sql.errors import ScoringError, SourceError, listed
 from croma_sql.udfs.scope import Edges, Progress, Wanted
 from croma_sql.udfs.threads import available_cores
 from croma_sql.version import __version__
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.benchmarks import read_benchmark
+from croma_sql.warehouse.every import for_every
+from croma_sql.warehouse.margin_benchmark import Benchmark
 from croma_sql.warehouse.memory import checked_memory
 from croma_sql.warehouse.parquet import read_footer, read_metadata
 from croma_sql.warehouse.parts import Part, search_parts
@@ -81,7 +83,8 @@ def score(
     ----------
     warehouse : path
     benchmark, encoder : str, optional
-        Only this one; default all. An encoder without any vector of a benchmark is passed over.
+        Only this one; default all. An encoder without any vector of a benchmark is passed over, and
+        so are benchmarks of paired acquisitions, which `score_consistency` is for.
     m : int, default 20, at least 5
         Depth of the search: neighbours kept per type. Every smaller m is a query afterwards.
     k : int, optional
@@ -124,49 +127,16 @@ def score(
             f"m is {m}; scoring keeps at least {PUBLISHED_M} neighbours per type, which the view "
             "margins reads. Smaller m are margins_at(m)"
         )
-    outcomes: list[Scored] = []
-    failures: list[str] = []
-    for name in _chosen(benchmark, list(layout.benchmarks_files(root)), "benchmark", root):
-        try:
-            rows = read_benchmark(root, name)
-        except CromaSqlError as error:
-            failures.append(str(error))
-            continue
-        for one in _chosen(encoder, encoders(root), "encoder", root):
-            report = _reporter(on_progress, name, one)
-            try:
-                outcomes.append(_score(root, plan(root, rows, one), wanted, how, report))
-            except CromaSqlError as error:
-                failures.append(f"benchmark {name!r}, encoder {one!r}: {error}")
-    if failures:
-        done = f"\n{len(outcomes)} other(s) are done" if outcomes else ""
-        raise ScoringError("\n".join(failures) + done)
-    return outcomes
+
+    def score_one(rows: Benchmark, one: str) -> Scored:
+        report = partial(on_progress or _ignore, rows.name, one)
+        return _score(root, plan(root, rows, one), wanted, how, report)
+
+    return for_every(root, Benchmark, benchmark, encoder, score_one)
 
 
-def encoders(root: Path) -> list[str]:
-    """Names of the encoders that have vectors."""
-    return sorted({file.encoder for file in layout.embeddings_files(root)})
-
-
-def _chosen(one: str | None, known: list[str], what: str, root: Path) -> list[str]:
-    if not known:
-        raise ScoringError(f"{root} has no {what} yet; add one first")
-    if one is None:
-        return known
-    if one not in known:
-        raise ScoringError(f"{root} has no {what} {one!r}; it has {listed(known, show=10)}")
-    return [one]
-
-
-def _reporter(
-    on_progress: Callable[[str, str, Progress], None] | None, benchmark: str, encoder: str
-) -> Callable[[Progress], None]:
-    def report(progress: Progress) -> None:
-        if on_progress is not None:
-            on_progress(benchmark, encoder, progress)
-
-    return report
+def _ignore(*_: object) -> None:
+    pass
 
 
 def _score(
