@@ -39,6 +39,18 @@ VIEWS = (  # each reads only what stands before it
     "encoders/encoder_ranking",
     "encoders/encoder_mean_ranks",
     "encoders/encoder_panel_at",
+    "consistency/unit_attributes",
+    "consistency/unit_attributes_but",
+    "consistency/units",
+    "consistency/unit_pairs",
+    "consistency/unit_neighbourhoods_at",
+    "consistency/iok",
+    "consistency/acquisitions",
+    "consistency/acquisition_pairs",
+    "consistency/consistency_summary",
+    "consistency/collapse_check_at",
+    "consistency/collapse_check",
+    "consistency/consistency_agreement",
 )
 SOURCES: dict[Table, str] = {
     "typed_neighbours": "typed_neighbour_files",

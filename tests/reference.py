@@ -45,12 +45,15 @@ GROUPS = {
     "benchmark and encoder.",
     "views/blame": f"Where the distractors come from. {HERE}",
     "views/encoders": f"Encoders against each other. {HERE}",
+    "views/consistency": f"The same units under several acquisitions, of what `croma-sql consistency` "
+    f"has compared. {HERE}",
 }
 PARTS = ("macros/parts", "Used by the others.")
-HELPERS = ("attributes_but", "croma_design_rows", "croma_quoted")  # which stand elsewhere
+HELPERS = ("attributes_but", "croma_design_rows", "croma_quoted", "unit_attributes_but")  # which stand elsewhere
 # How a table macro is called, where its arguments do not go without saying.
 CALLS = {
     "attributes_but": "attributes_but(['label'])",
+    "collapse_check_at": "collapse_check_at(0.01)",
     "croma_balanced": "croma_balanced('tiles', 5)",
     "croma_boost": "croma_boost('encoder_summary', 'centre', 'scanner')",
     "croma_frontier": "croma_frontier('encoder_panel')",
@@ -69,6 +72,8 @@ CALLS = {
     "neighbourhoods_of": "neighbourhoods_of('points')",
     "operating_points_of": "operating_points_of('knn_accuracy')",
     "suppliers_at": "suppliers_at(5)",
+    "unit_attributes_but": "unit_attributes_but(['k'])",
+    "unit_neighbourhoods_at": "unit_neighbourhoods_at(5)",
     "window_shortfall_of": "window_shortfall_of('points')",
 }
 

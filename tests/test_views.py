@@ -36,8 +36,10 @@ def contents(root):
 
 ARGUMENTS = {
     "attributes_but": "([]::VARCHAR[])",
+    "collapse_check_at": "(0.01)",
     "dominant_confounders": "(['b'])",
     "knn_accuracy_at": "([5])",
+    "unit_attributes_but": "([]::VARCHAR[])",
 }
 ARGUMENTS_OF = {"_at": "(5)", "_of": "('points')"}
 POINTS = "SELECT 'b' AS benchmark, 'e' AS encoder, 5 AS k, 0.5 AS bio_bacc"

@@ -1,7 +1,7 @@
 -- encoders: every encoder there is, with its attributes (croma-sql import encoders).
 --
 -- grain   one row per encoder that has vectors, scores or attributes
--- reads   embedding_files, typed_neighbour_files, neighbour_files, encoder_files
+-- reads   embedding_files, typed_neighbour_files, neighbour_files, unit_files, encoder_files
 -- output  is_control: a natural-image encoder or the like, shown in comparisons, never ranked; false
 --         where nothing is said
 -- NULL    an attribute that is not known of an encoder
@@ -12,6 +12,8 @@ WITH known AS (
     SELECT encoder FROM main.typed_neighbour_files
     UNION
     SELECT encoder FROM main.neighbour_files
+    UNION
+    SELECT encoder FROM main.unit_files
     UNION
     SELECT encoder FROM main.encoder_files
 )
