@@ -5,11 +5,13 @@ from croma_sql.errors import (
     BenchmarkError,
     CohortError,
     CromaSqlError,
+    HarmonisationError,
     ScoringError,
     SourceError,
     StatisticsError,
     WarehouseError,
 )
+from croma_sql.harmonisation.arrays import combat, mean_centred, without_directions
 from croma_sql.progress import progress_bar
 from croma_sql.reports import (
     compare,
@@ -41,6 +43,7 @@ __all__ = [
     "CohortError",
     "CromaExpressions",
     "CromaSqlError",
+    "HarmonisationError",
     "Progress",
     "ScoringError",
     "SourceError",
@@ -50,6 +53,7 @@ __all__ = [
     "add_benchmark",
     "bootstrap",
     "check",
+    "combat",
     "compare",
     "compare_overall",
     "compare_pairs",
@@ -62,6 +66,7 @@ __all__ = [
     "import_samples",
     "info",
     "margins",
+    "mean_centred",
     "neighbours",
     "progress_bar",
     "rank_stability",
@@ -73,4 +78,5 @@ __all__ = [
     "subgroups",
     "summary",
     "typed_neighbours",
+    "without_directions",
 ]

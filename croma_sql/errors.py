@@ -32,6 +32,10 @@ class StatisticsError(CromaSqlError):
     """A statistic that is not known, or a frame that lacks what it is made of."""
 
 
+class HarmonisationError(CromaSqlError):
+    """Vectors that cannot be harmonised: nothing to compare, or nothing that tells effects apart."""
+
+
 def listed(values: Iterable[object], *, show: int = 3) -> str:
     """Write the first values for a message: ``'s1', 's2', 's3', ...``."""
     seen = list(islice(values, show + 1))
