@@ -4,25 +4,23 @@ Large scopes are multiplied in blocks on all threads, one scope after the other;
 on one thread, side by side; small ones in one compiled loop over many (`tiled`, `small`).
 """
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from croma_sql.udfs.blocks import BLOCKS
-from croma_sql.udfs.scope import Edges, Progress, Scope, Wanted
+from croma_sql.udfs.scope import Edges, Scope, Wanted
 from croma_sql.udfs.small import search_small
 from croma_sql.udfs.threads import IsStopped, available_cores, cores, never, one_by_one
 from croma_sql.udfs.tiled import search_tiled
 from croma_sql.udfs.tiles import count_pairs
+from croma_sql.udfs.tracker import OnProgress, Tracker
 
 KEPT = 192 << 20  # bytes of stored vectors up to which their residuals are kept beside them
 # Multiplications of all pairs of a scope:
 SMALL = 1 << 23  # below, every pair is measured in float64
 WORTH_SPREADING = 1 << 26  # below, a pool of threads costs more than it saves
 ON_ONE_THREAD = 1 << 33  # up to here a scope may have a thread to itself: a tenth of a second
-
-OnProgress = Callable[[Progress], None]
 
 
 def search(
@@ -77,7 +75,7 @@ def search(
         return search_all([scope], wanted, threads=threads, on_progress=on_progress)[0]
     threads = 1 if _cost(scope) < WORTH_SPREADING else threads or available_cores()
     rows = range(n) if anchors is None else anchors
-    tracker = _Tracker(on_progress, _pairs_due(scope, wanted, rows))
+    tracker = Tracker(on_progress, _pairs_due(scope, wanted, rows))
     with cores(threads) as for_each:
         return search_tiled(
             scope, wanted, rows, for_each, threads, tracker.on_work, room or _room(scope), block
@@ -109,7 +107,7 @@ def search_all(
         threads = 1
     every_row = [range(len(scope.row)) for scope in scopes]
     due = [_pairs_due(scope, wanted, rows) for scope, rows in zip(scopes, every_row, strict=True)]
-    tracker = _Tracker(on_progress, sum(due))
+    tracker = Tracker(on_progress, sum(due))
     small = [i for i, scope in enumerate(scopes) if _cost(scope) < SMALL and scope.in_memory]
     rest = sorted(set(range(len(scopes))).difference(small))
     alone = [i for i in rest if _cost(scopes[i]) <= ON_ONE_THREAD]
@@ -169,21 +167,3 @@ def _pairs_due(scope: Scope, wanted: Wanted, anchors: range) -> int:
 
 def _unheard(done: int, due: int) -> None:
     """Drop what a scope on one thread reports: the whole of it counts when it is done."""
-
-
-class _Tracker:
-    """Turns distances done and due into what a user is told."""
-
-    def __init__(self, on_progress: OnProgress | None, due: int) -> None:
-        self._on_progress = on_progress
-        self._done, self._due = 0, due
-        self._began = time.monotonic()
-
-    def on_work(self, done: int, due: int) -> None:
-        self._done += done
-        self._due += due
-        if self._on_progress is not None and done:
-            elapsed = max(time.monotonic() - self._began, 1e-9)
-            rate = self._done / elapsed
-            share = min(1.0, self._done / max(1, self._due))
-            self._on_progress(Progress(share, rate, max(0, self._due - self._done) / rate))

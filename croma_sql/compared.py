@@ -1,0 +1,171 @@
+"""What a comparison of acquisitions gives, as tables; and what may be asked of it."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from croma_sql.errors import CohortError
+from croma_sql.udfs.acquisitions import Compared
+from croma_sql.udfs.scope import Int
+
+DEPTH = 1000  # neighbours up to which neighbourhoods are compared, unless told otherwise
+MOST_PERMUTED = 5_000  # units; beyond, the matrices of all their pairs fill the memory
+MOST = 2**31 - 2
+
+
+@dataclass(frozen=True, slots=True)
+class Consistency:
+    """Tables of a comparison of units across acquisitions.
+
+    Attributes
+    ----------
+    units : polars.DataFrame
+        Per unit and acquisition: ``unit``, ``acquisition``, ``n_samples``, ``intra_distance``, the
+        mean cosine distance to all other units under the same acquisition.
+    unit_pairs : polars.DataFrame
+        Per unit and ordered pair of acquisitions: ``unit``, ``acquisition_a``, ``acquisition_b``,
+        ``distance`` between the two vectors of the unit, ``rank`` of the unit itself (1-based)
+        among all units under b by distance from its vector under a, ``nearest_unit``, the first of
+        them, and ``profile_r``, Pearson's r of its distances to all other units under a and b.
+    unit_neighbourhoods : polars.DataFrame
+        Per unit: ``unit``, ``n_units``, ``depth``, and ``shared_at``, an ascending list: its j-th
+        number is the smallest K at which j neighbours are among the K nearest under every
+        acquisition, up to ``depth``. So IoK is the share of them up to K.
+    acquisition_pairs : polars.DataFrame
+        Per ordered pair of acquisitions: ``acquisition_a``, ``acquisition_b``, ``mantel_r``,
+        ``mantel_p``, ``permutations``.
+    acquisitions : polars.DataFrame
+        Per acquisition, and for all of them together (``acquisition`` NULL): ``acquisition``,
+        ``n_vectors``, ``mean_distance`` of all pairs of vectors, ``effective_rank``.
+    n_incomplete : int
+        Units that were left out because they lack an acquisition.
+    """
+
+    units: pl.DataFrame
+    unit_pairs: pl.DataFrame
+    unit_neighbourhoods: pl.DataFrame
+    acquisition_pairs: pl.DataFrame
+    acquisitions: pl.DataFrame
+    n_incomplete: int = 0
+
+
+def tables(
+    compared: Compared,
+    units: Any,
+    acquisitions: Any,
+    n_samples: Int,
+    *,
+    depth: int,
+    permutations: int,
+    n_incomplete: int = 0,
+) -> Consistency:
+    """Make the tables of what `compare` found.
+
+    Parameters
+    ----------
+    compared : Compared
+    units, acquisitions : (N,) and (S,), anything that polars makes a column of
+        Names, in the order that they were compared in.
+    n_samples : (S, N), samples of each unit under each acquisition
+    depth, permutations : as `compare` was given
+    n_incomplete : units left out before
+    """
+    unit, acquisition = pl.Series("unit", units), pl.Series("acquisition", acquisitions)
+    count, n = len(acquisition), len(unit)
+    a, b = np.nonzero(~np.eye(count, dtype=np.bool_))
+    offsets, values = compared.shared_at
+    return Consistency(
+        units=pl.DataFrame(
+            {
+                "unit": unit.gather(np.tile(np.arange(n), count)),
+                "acquisition": acquisition.gather(np.repeat(np.arange(count), n)),
+                "n_samples": _int32(n_samples),
+                "intra_distance": compared.intra_distance.ravel(),
+            }
+        ),
+        unit_pairs=pl.DataFrame(
+            {
+                "unit": unit.gather(np.tile(np.arange(n), len(a))),
+                "acquisition_a": acquisition.gather(np.repeat(a, n)),
+                "acquisition_b": acquisition.gather(np.repeat(b, n)),
+                "distance": compared.distance[a, b].ravel(),
+                "rank": _int32(compared.rank[a, b]),
+                "nearest_unit": unit.gather(compared.nearest[a, b].ravel()),
+                "profile_r": _defined(compared.profile_r[a, b]),
+            }
+        ),
+        unit_neighbourhoods=pl.DataFrame(
+            {
+                "unit": unit,
+                "n_units": pl.repeat(n, n, dtype=pl.Int32, eager=True),
+                "depth": pl.repeat(depth, n, dtype=pl.Int32, eager=True),
+                "shared_at": _lists(values, offsets),
+            }
+        ),
+        acquisition_pairs=pl.DataFrame(
+            {
+                "acquisition_a": acquisition.gather(a),
+                "acquisition_b": acquisition.gather(b),
+                "mantel_r": _defined(compared.mantel_r[a, b]),
+                "mantel_p": _defined(compared.mantel_p[a, b]),
+                "permutations": pl.repeat(permutations, len(a), dtype=pl.Int32, eager=True),
+            }
+        ),
+        acquisitions=pl.DataFrame(
+            {
+                "acquisition": acquisition.extend(pl.Series([None], dtype=acquisition.dtype)),
+                "n_vectors": np.array([n] * count + [n * count], np.int32),
+                "mean_distance": compared.mean_distance,
+                "effective_rank": _defined(compared.effective_rank),
+            }
+        ),
+        n_incomplete=n_incomplete,
+    )
+
+
+def checked_options(permutations: Any, seed: Any, depth: Any) -> tuple[int, int, int]:
+    """Refuse permutations, a seed or a depth that are no whole numbers, or too small.
+
+    Returns
+    -------
+    permutations, seed, depth; `DEPTH` where none was given
+    """
+    return (
+        _whole(permutations, "permutations", 0, "of units, for Mantel's p; 0: no p"),
+        _whole(seed, "seed", 0, "of the permutations"),
+        DEPTH if depth is None else _whole(depth, "depth", 1, "of neighbours of a unit"),
+    )
+
+
+def check_size(n_units: int, permutations: int, where: str = "") -> None:
+    """Refuse permutations of more units than memory is good for."""
+    if permutations and n_units > MOST_PERMUTED:
+        raise CohortError(
+            f"{where}{n_units} units are too many to permute: with more than {MOST_PERMUTED}, the "
+            "matrices of all pairs would fill the memory. Ask for permutations = 0, which gives "
+            "Mantel's r without its p, or compare fewer units"
+        )
+
+
+def _whole(value: Any, name: str, least: int, what: str) -> int:
+    number = isinstance(value, int | float | np.integer) and math.isfinite(value)
+    if not number or isinstance(value, bool) or value != int(value) or not least <= value <= MOST:
+        raise CohortError(f"{name} is {value!r}; it is a whole number, {least} or more, {what}")
+    return int(value)
+
+
+def _int32(values: Int) -> pl.Series:
+    return pl.Series(values.ravel().astype(np.int32))
+
+
+def _defined(values: np.ndarray[Any, Any]) -> pl.Series:
+    return pl.Series(values.ravel(), nan_to_null=True)
+
+
+def _lists(values: np.ndarray[Any, Any], offsets: Int) -> pl.Series:
+    lists = pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), pa.array(values))
+    return pl.Series(lists)

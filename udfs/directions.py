@@ -1,0 +1,72 @@
+"""Unit vectors in float64 around a centre, and distances between them.
+
+    d_ij = |u_i - u_j|^2 / 2 = |r_i - r_j|^2 / 2, where u = z/|z| and r = u - centre
+
+Written like this, a distance keeps its relative accuracy however near two vectors are: those of a
+collapsed encoder may lie within 1e-12 of each other, where 1 - cos has lost its digits.
+"""
+
+import numpy as np
+
+from croma_sql.udfs.compiled import kernel
+from croma_sql.udfs.exact import LANES, dot
+
+EXTREME = 2.0**200  # beyond, the product of two sums of squares may leave float64
+SAME = 2.0**-92  # distances below are what the rounding of z/|z| leaves of one direction
+
+
+@kernel()
+def directions(z, out):
+    """Write z/|z| of every row; they are finite and not all zero."""
+    for i in range(z.shape[0]):
+        row, line = z[i], out[i]
+        peak = 0.0
+        for k in range(row.shape[0]):
+            peak = max(peak, abs(row[k]))
+        scale = 1.0 / peak if peak > EXTREME or peak < 1.0 / EXTREME else 1.0
+        for k in range(row.shape[0]):
+            line[k] = row[k] * scale
+        norm = np.sqrt(dot(line, line))
+        for k in range(row.shape[0]):
+            line[k] /= norm
+
+
+@kernel()
+def apart(x, y):
+    """Cosine distance of two directions, x and y minus any common centre.
+
+    Symmetric to the last bit; the order of additions is written out, as in `exact.dot`.
+    """
+    sums = np.zeros(LANES)
+    whole = x.shape[0] - x.shape[0] % LANES
+    for start in range(0, whole, LANES):
+        for lane in range(LANES):
+            difference = x[start + lane] - y[start + lane]
+            sums[lane] += difference * difference
+    for k in range(whole, x.shape[0]):
+        difference = x[k] - y[k]
+        sums[k - whole] += difference * difference
+    total = 0.0
+    for lane in range(LANES):
+        total += sums[lane]
+    total *= 0.5
+    return 0.0 if total < SAME else total
+
+
+@kernel()
+def halves(r, out):
+    """Write |r|^2/2 of every row."""
+    for i in range(r.shape[0]):
+        out[i] = 0.5 * dot(r[i], r[i])
+
+
+def slack(half, other_half, d):
+    """Bound on |d_ij from a matrix product - `apart`| for residuals with these |r|^2/2 at most.
+
+    A product is |r_i|^2/2 + |r_j|^2/2 - r_i.r_j; with u = 2^-53, inner products of length d, in
+    any order, are off by d u / (1 - d u) times the product of the lengths, and so are the squares
+    (Higham, Accuracy and Stability of Numerical Algorithms, 3.1); the rest is for r, which is
+    rounded when a centre is subtracted, for `apart` itself, and for what it calls the same.
+    """
+    gamma = (2 * d + 64) * 2.0**-53
+    return gamma * (half + other_half + 2 * np.sqrt(half * other_half)) + SAME
