@@ -44,6 +44,7 @@ VIEWS = (  # each reads only what stands before it
     "consistency/units",
     "consistency/unit_pairs",
     "consistency/unit_neighbourhoods_at",
+    "consistency/unit_consistency",
     "consistency/iok",
     "consistency/acquisitions",
     "consistency/acquisition_pairs",

@@ -45,11 +45,16 @@ GROUPS = {
     "benchmark and encoder.",
     "views/blame": f"Where the distractors come from. {HERE}",
     "views/encoders": f"Encoders against each other. {HERE}",
-    "views/consistency": f"The same units under several acquisitions, of what `croma-sql consistency` "
-    f"has compared. {HERE}",
+    "views/consistency": "The same units under several acquisitions, of what "
+    f"`croma-sql consistency` has compared. {HERE}",
 }
 PARTS = ("macros/parts", "Used by the others.")
-HELPERS = ("attributes_but", "croma_design_rows", "croma_quoted", "unit_attributes_but")  # which stand elsewhere
+HELPERS = (
+    "attributes_but",
+    "croma_design_rows",
+    "croma_quoted",
+    "unit_attributes_but",
+)  # which stand elsewhere
 # How a table macro is called, where its arguments do not go without saying.
 CALLS = {
     "attributes_but": "attributes_but(['label'])",
