@@ -1,26 +1,20 @@
 """Whether every file of a warehouse is as it should be."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from croma_sql.errors import CromaSqlError, ScoringError, WarehouseError, listed
+from croma_sql.errors import CromaSqlError, WarehouseError, listed
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks import read_benchmark
+from croma_sql.warehouse.check_scores import Read, check_members, check_scores
 from croma_sql.warehouse.embedding_files import read_shape, read_vectors
 from croma_sql.warehouse.encoders import validated
 from croma_sql.warehouse.parquet import read_table
-from croma_sql.warehouse.plan import planned
 from croma_sql.warehouse.samples import check_ids, check_names, read_ids
-from croma_sql.warehouse.score_schemas import SCHEMAS
-
-LISTS = {
-    "typed_neighbours": [("so_id", "so_distance"), ("os_id", "os_distance")],
-    "neighbours": [("neighbour_id", "distance")],
-}
 
 
 def check(warehouse: str | Path, on_progress: Callable[[float], None] | None = None) -> list[str]:
@@ -59,6 +53,7 @@ def check(warehouse: str | Path, on_progress: Callable[[float], None] | None = N
 
 def _checks(root: Path) -> Iterator[tuple[object, Callable[[], list[str]]]]:
     owner: dict[str, str] = {}
+    read = cache(partial(read_benchmark, root))
     for name, path in layout.samples_files(root).items():
         yield path, partial(_check_samples, name, path, owner)
     for path in layout.encoders_files(root):
@@ -66,9 +61,11 @@ def _checks(root: Path) -> Iterator[tuple[object, Callable[[], list[str]]]]:
     for embeddings in layout.embeddings_files(root):
         yield embeddings.path, partial(_check_embeddings, root, embeddings)
     for name, path in layout.benchmarks_files(root).items():
-        yield path, partial(_check_benchmark, root, name)
+        yield path, partial(_check_benchmark, read, name)
     for scores in layout.scores_files(root):
-        yield scores.path, partial(_check_scores, root, scores)
+        yield scores.path, partial(check_scores, root, read, scores)
+    for name, path in layout.members_files(root).items():
+        yield path, partial(check_members, root, read, name, path)
     for path in layout.strays(root):
         yield path, partial(_name_stray, path)
 
@@ -89,8 +86,8 @@ def _check_encoders(path: Path) -> list[str]:
     return []
 
 
-def _check_benchmark(root: Path, name: str) -> list[str]:
-    read_benchmark(root, name)  # its errors are the faults
+def _check_benchmark(read: Read, name: str) -> list[str]:
+    read(name)  # its errors are the faults
     return []
 
 
@@ -141,36 +138,3 @@ def _check_embeddings(root: Path, file: layout.EmbeddingsFile) -> list[str]:
             f"{listed(strangers.to_pylist())}"
         )
     return problems
-
-
-def _check_scores(root: Path, file: layout.ScoresFile) -> list[str]:
-    table = read_table(file.path)
-    if not table.schema.equals(SCHEMAS[file.table]):
-        return [f"{file.path} has other columns than scores have; delete it and score again"]
-    if file.benchmark not in layout.benchmarks_files(root):
-        return [f"{file.path}: there is no benchmark {file.benchmark!r} (any more)"]
-    if file.encoder not in {embeddings.encoder for embeddings in layout.embeddings_files(root)}:
-        return [f"{file.path}: there are no embeddings of {file.encoder!r} (any more)"]
-    try:
-        work = planned(root, file)
-    except (
-        ScoringError
-    ):  # samples have come that have no vector yet: out of date, which is no fault
-        return _check_distances(file, table)
-    rows = table.select(work.rows.column_names).replace_schema_metadata(None)
-    if work.is_up_to_date(file.path) and not rows.equals(work.rows):
-        return [f"{file.path} does not hold the rows of its benchmark; delete it and score again"]
-    return _check_distances(file, table)
-
-
-def _check_distances(file: layout.ScoresFile, table: pa.Table) -> list[str]:
-    for name, distances in LISTS[file.table]:
-        distance = pc.list_flatten(table.column(distances))
-        possible = pc.and_(pc.greater_equal(distance, 0.0), pc.less_equal(distance, 2.0))
-        known = pc.is_in(pc.list_flatten(table.column(name)), table.column("sample_id"))
-        if not pc.all(possible).as_py() or not pc.all(known).as_py():
-            return [
-                f"{file.path} has {distances} that no cosine distance is, or {name} that is "
-                "not in it; delete it and score again"
-            ]
-    return []

@@ -14,8 +14,8 @@ Kind = TypeVar("Kind", Benchmark, PairedBenchmark)
 Done = TypeVar("Done")
 
 OTHER = {
-    Benchmark: "of paired acquisitions, for croma-sql consistency",
-    PairedBenchmark: "of margins, for croma-sql score",
+    Benchmark: "of paired acquisitions, which is for croma-sql consistency",
+    PairedBenchmark: "of margins, which is for croma-sql score",
 }
 
 

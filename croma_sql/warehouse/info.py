@@ -1,15 +1,19 @@
 """What is in a warehouse, what is scored, and what is out of date."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 
 from croma_sql.errors import CromaSqlError
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.benchmarks import read_benchmark
+from croma_sql.warehouse.benchmarks import AnyBenchmark, read_benchmark
 from croma_sql.warehouse.embedding_files import read_shape
 from croma_sql.warehouse.encoders import validated
 from croma_sql.warehouse.parquet import read_footer, read_metadata, read_table
 from croma_sql.warehouse.plan import planned
+
+Read = Callable[[str], AnyBenchmark]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +121,13 @@ def info(warehouse: str | Path) -> WarehouseInfo:
         A file that cannot be read; `check` names them all.
     """
     root = layout.open_warehouse(warehouse)
+    read = cache(partial(read_benchmark, root))
     return WarehouseInfo(
         datasets=[_dataset(name, path) for name, path in layout.samples_files(root).items()],
         encoders=[_encoder(file) for file in layout.embeddings_files(root)],
         encoder_attributes=_encoder_attributes(root),
-        benchmarks=[_benchmark(root, name) for name in layout.benchmarks_files(root)],
-        scores=[_scores(root, file) for file in layout.scores_files(root)],
+        benchmarks=[_benchmark(read, name) for name in layout.benchmarks_files(root)],
+        scores=[_scores(root, read, file) for file in layout.scores_files(root)],
     )
 
 
@@ -149,18 +154,18 @@ def _encoder_attributes(root: Path) -> EncoderAttributesInfo | None:
     return None
 
 
-def _benchmark(root: Path, name: str) -> BenchmarkInfo:
+def _benchmark(read: Read, name: str) -> BenchmarkInfo:
     try:
-        benchmark = read_benchmark(root, name)
+        benchmark = read(name)
     except CromaSqlError as error:
         return BenchmarkInfo(name, problem=str(error))
     return BenchmarkInfo(name, n=len(benchmark.rows), problem=None, **benchmark.counts())
 
 
-def _scores(root: Path, file: layout.ScoresFile) -> ScoresInfo:
+def _scores(root: Path, read: Read, file: layout.ScoresFile) -> ScoresInfo:
     about = read_metadata(file.path)
     try:
-        work = planned(root, file)
+        work = planned(root, file, read(file.benchmark))
         status = "up to date" if work.is_up_to_date(file.path) else "stale"
     except CromaSqlError as error:
         status = str(error)

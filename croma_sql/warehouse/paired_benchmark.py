@@ -59,29 +59,30 @@ def paired_benchmark(name: str, table: pa.Table, known: pa.ChunkedArray) -> Pair
     return PairedBenchmark(name, rows.sort_by(order).combine_chunks())
 
 
-def lacking(rows: pa.Table, acquisitions: pa.Array | None = None) -> dict[str, list[str]]:
+def lacking(rows: pa.Table, among: pa.Table | None = None) -> dict[str, list[str]]:
     """Tell of every incomplete unit which acquisitions it lacks.
 
     Parameters
     ----------
     rows : columns unit, acquisition
-    acquisitions : all there should be; default those in ``rows``
+    among : rows with the units and acquisitions that there should be; default those of ``rows``
 
     Examples
     --------
     >>> lacking(pa.table({"unit": ["p", "p", "q"], "acquisition": ["x", "y", "x"]}))
     {'q': ['y']}
     """
-    if acquisitions is None:
-        acquisitions = pc.unique(rows.column("acquisition"))
-    asked = set(acquisitions.to_pylist())
+    among = rows if among is None else among
+    units, acquisitions = (pc.unique(among.column(column)) for column in ("unit", "acquisition"))
     cells = rows.group_by(["unit", "acquisition"]).aggregate([])
     counts = cells.group_by("unit").aggregate([([], "count_all")])
-    short = counts.filter(pc.less(counts.column("count_all"), len(asked))).column("unit")
+    whole = counts.filter(pc.equal(counts.column("count_all"), len(acquisitions))).column("unit")
+    short = units.filter(pc.invert(pc.is_in(units, whole)))
     there: dict[str, set[str]] = {unit: set() for unit in sorted(short.to_pylist())}
     some = cells.filter(pc.is_in(cells.column("unit"), short))
-    for unit, acquisition in zip(*(some.column(c).to_pylist() for c in COLUMNS[1:]), strict=True):
-        there[unit].add(acquisition)
+    for cell in some.to_pylist():
+        there[cell["unit"]].add(cell["acquisition"])
+    asked = set(acquisitions.to_pylist())
     return {unit: sorted(asked - found) for unit, found in there.items()}
 
 

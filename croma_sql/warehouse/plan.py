@@ -16,7 +16,7 @@ import pyarrow.csv
 from croma_sql.errors import BenchmarkError, ScoringError, listed
 from croma_sql.version import __version__
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.benchmarks import AnyBenchmark, read_benchmark
+from croma_sql.warehouse.benchmarks import AnyBenchmark
 from croma_sql.warehouse.designs import filled_cells, lost
 from croma_sql.warehouse.embedding_files import read_shape
 from croma_sql.warehouse.margin_benchmark import Benchmark
@@ -134,6 +134,11 @@ def fingerprint(
     return digest.hexdigest()
 
 
+def members_fingerprint(benchmark: PairedBenchmark) -> str:
+    """Digest what says who is in which unit: the benchmark's rows and the version."""
+    return fingerprint([], benchmark.rows, ())
+
+
 def _check_still_complete(asked: pa.Table, left: pa.Table) -> None:
     faults = lost(filled_cells(asked), filled_cells(left))
     if faults:
@@ -156,15 +161,14 @@ def _any_in(values: pa.ChunkedArray, others: pa.Array) -> bool:
     return bool(pc.any(pc.is_in(values, others)).as_py())
 
 
-def planned(root: Path, file: layout.ScoresFile) -> Work:
-    """Plan again what a file of scores holds.
+def planned(root: Path, file: layout.ScoresFile, benchmark: AnyBenchmark) -> Work:
+    """Plan again what a file of scores of a benchmark holds.
 
     Raises
     ------
     BenchmarkError
         Its benchmark is of another kind by now.
     """
-    benchmark = read_benchmark(root, file.benchmark)
     tables = family_of(file.table)
     if isinstance(benchmark, PairedBenchmark) != (tables == CONSISTENCY):
         raise BenchmarkError(
