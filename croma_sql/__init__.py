@@ -1,6 +1,7 @@
 """Where is an encoder fragile? Per-sample robustness margins of embeddings, in SQL."""
 
 from croma_sql.arrays import margins, neighbours, typed_neighbours
+from croma_sql.compared import Consistency
 from croma_sql.errors import (
     BenchmarkError,
     CohortError,
@@ -12,6 +13,7 @@ from croma_sql.errors import (
     WarehouseError,
 )
 from croma_sql.harmonisation.arrays import combat, mean_centred, without_directions
+from croma_sql.paired import consistency
 from croma_sql.progress import progress_bar
 from croma_sql.reports import (
     compare,
@@ -46,6 +48,7 @@ from croma_sql.warehouse.scores import score
 __all__ = [
     "BenchmarkError",
     "CohortError",
+    "Consistency",
     "CromaExpressions",
     "CromaSqlError",
     "HarmonisationError",
@@ -65,6 +68,7 @@ __all__ = [
     "compare_overall",
     "compare_pairs",
     "connect",
+    "consistency",
     "consistency_agreement",
     "consistency_strata",
     "consistency_summary",

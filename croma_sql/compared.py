@@ -151,6 +151,15 @@ def check_size(n_units: int, permutations: int, where: str = "") -> None:
         )
 
 
+def check_depth(depth: int, n_units: int, where: str = "") -> None:
+    """Refuse a depth beyond the other units."""
+    if depth >= n_units:
+        raise CohortError(
+            f"{where}depth is {depth}, but of {n_units} units each has {n_units - 1} others; leave "
+            f"it out for all of them, but {DEPTH} at most"
+        )
+
+
 def _whole(value: Any, name: str, least: int, what: str) -> int:
     number = isinstance(value, int | float | np.integer) and math.isfinite(value)
     if not number or isinstance(value, bool) or value != int(value) or not least <= value <= MOST:

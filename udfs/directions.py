@@ -60,7 +60,7 @@ def halves(r, out):
         out[i] = 0.5 * dot(r[i], r[i])
 
 
-def slack(half, other_half, d):
+def slack(half: float, other_half: float, d: int) -> float:
     """Bound on |d_ij from a matrix product - `apart`| for residuals with these |r|^2/2 at most.
 
     A product is |r_i|^2/2 + |r_j|^2/2 - r_i.r_j; with u = 2^-53, inner products of length d, in
@@ -69,4 +69,5 @@ def slack(half, other_half, d):
     rounded when a centre is subtracted, for `apart` itself, and for what it calls the same.
     """
     gamma = (2 * d + 64) * 2.0**-53
-    return gamma * (half + other_half + 2 * np.sqrt(half * other_half)) + SAME
+    bound: float = gamma * (half + other_half + 2 * np.sqrt(half * other_half)) + SAME
+    return bound

@@ -1,0 +1,210 @@
+"""Validate rows that are samples of units under acquisitions, and pool their vectors."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from croma_sql.cohort import as_text
+from croma_sql.errors import CohortError, listed
+from croma_sql.udfs.pooling import Pool
+from croma_sql.udfs.scope import Float, Int
+from croma_sql.vectors import Matrix, in_memory, with_direction
+
+Incomplete = Literal["error", "drop"]
+OnBadSamples = Literal["error", "drop"]
+
+
+@dataclass(frozen=True, slots=True)
+class UnitNames:
+    """What the user calls each column; messages speak these names."""
+
+    unit: str = "unit"
+    acquisition: str = "acquisition"
+    embedding: str = "embedding"
+    where: str = ""
+
+    @property
+    def prefix(self) -> str:
+        """Where the rows came from, as the start of a message."""
+        return f"{self.where}: " if self.where else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """N units under S acquisitions, both in the order of their names as text.
+
+    means : (S, N, d) float64
+    n_samples : (S, N) int64, vectors in each mean
+    unit_row, acquisition_row : (N,) and (S,), a row that has this unit, or acquisition
+    n_incomplete : units left out because they lack an acquisition
+    """
+
+    means: Float
+    n_samples: Int
+    unit_row: Int
+    acquisition_row: Int
+    n_incomplete: int
+
+
+def pool_rows(
+    matrix: Matrix,
+    unit: pa.Array,
+    acquisition: pa.Array,
+    names: UnitNames,
+    incomplete: Incomplete,
+    on_bad_vectors: OnBadSamples,
+) -> Units:
+    """Validate rows and give the mean vector of every unit under every acquisition.
+
+    Parameters
+    ----------
+    matrix : (n, d) from `as_matrix`
+    unit, acquisition : (n,) Arrow columns
+    names : UnitNames
+    incomplete : 'error' or 'drop'
+        Units that lack an acquisition.
+    on_bad_vectors : 'error' or 'drop'
+        Vectors that are NULL, hold NaN or inf, or are all zero; dropped ones count as missing.
+
+    Raises
+    ------
+    CohortError
+        An empty cell; a bad vector; a unit that lacks an acquisition; fewer than two units or
+        acquisitions; a mean that has no direction. The message names column and first rows.
+    """
+    _check_choice("incomplete", incomplete)
+    _check_choice("on_bad_vectors", on_bad_vectors)
+    for column, name in ((unit, names.unit), (acquisition, names.acquisition)):
+        _check_column(column, name, len(matrix), names)
+    units, of_unit = _coded(as_text(unit, names.unit))
+    acquisitions, of_acquisition = _coded(as_text(acquisition, names.acquisition))
+    _check_two(units, names.unit, names)
+    _check_two(acquisitions, names.acquisition, names)
+    usable = with_direction(in_memory(matrix).square)
+    if on_bad_vectors == "error":
+        _check_vectors(usable, unit, acquisition, names)
+    n_samples = _counts(of_acquisition[usable], of_unit[usable], len(acquisitions), len(units))
+    complete = n_samples.all(axis=0)
+    if not complete.all():
+        _check_complete(n_samples, units, acquisitions, names, incomplete)
+    n = int(np.count_nonzero(complete))
+    kept = np.where(complete, np.cumsum(complete) - 1, -1)[of_unit]
+    pool = Pool(len(acquisitions) * n, matrix.shape[1])
+    pool.add(matrix, np.where(usable & (kept >= 0), of_acquisition * n + kept, -1))
+    means = pool.means().reshape(len(acquisitions), n, -1)
+    _check_means(means, units.filter(pa.array(complete)), acquisitions, names)
+    return Units(
+        means,
+        n_samples[:, complete],
+        _first_rows(of_unit)[complete],
+        _first_rows(of_acquisition),
+        len(units) - n,
+    )
+
+
+def _coded(texts: pa.Array) -> tuple[pa.Array, Int]:
+    """Distinct values in the order of text, and which of them each value is."""
+    distinct = pc.unique(texts)
+    distinct = distinct.take(pc.sort_indices(distinct))
+    return distinct, pc.index_in(texts, distinct).to_numpy().astype(np.int64)
+
+
+def _first_rows(codes: Int) -> Int:
+    rows: Int = np.unique(codes, return_index=True)[1]
+    return rows
+
+
+def _counts(of_acquisition: Int, of_unit: Int, acquisitions: int, units: int) -> Int:
+    cells = np.bincount(of_acquisition * units + of_unit, minlength=acquisitions * units)
+    return cells.reshape(acquisitions, units)
+
+
+def _check_choice(name: str, value: Any) -> None:
+    if value not in ("error", "drop"):
+        raise CohortError(f"{name} is {value!r}; it can be 'error' or 'drop'")
+
+
+def _check_column(column: pa.Array, name: str, n: int, names: UnitNames) -> None:
+    if len(column) != n:
+        raise CohortError(
+            f"{names.prefix}{name!r} has {len(column)} rows but there are {n} vectors; every "
+            "column needs one entry per vector, in the same order"
+        )
+    if column.null_count:
+        rows = np.flatnonzero(pc.is_null(column)).tolist()
+        raise CohortError(
+            f"{names.prefix}column {name!r} is NULL in {len(rows)} of {n} rows (first: row "
+            f"{listed(rows)}). Fill the cells in, or leave the rows out"
+        )
+
+
+def _check_two(values: pa.Array, name: str, names: UnitNames) -> None:
+    if len(values) < 2:
+        there = f"one value, {values[0].as_py()!r}" if len(values) else "no value"
+        raise CohortError(
+            f"{names.prefix}column {name!r} has {there}: units are compared with each other and "
+            "across acquisitions, so there are two of each at least"
+        )
+
+
+def _check_vectors(
+    usable: NDArray[np.bool_], unit: pa.Array, acquisition: pa.Array, names: UnitNames
+) -> None:
+    bad = np.flatnonzero(~usable)
+    if len(bad):
+        shown = [
+            f"row {row} ({unit[row].as_py()!r} under {acquisition[row].as_py()!r})"
+            for row in bad[:3].tolist()
+        ]
+        raise CohortError(
+            f"{names.prefix}{len(bad)} of {len(usable)} vectors in {names.embedding!r} are NULL, "
+            f"hold NaN or inf, or are all zero: {', '.join(shown)}{', ...' * (len(bad) > 3)}. "
+            "Leave them out of the means (on_bad_vectors = 'drop')"
+        )
+
+
+def _check_complete(
+    n_samples: Int,
+    units: pa.Array,
+    acquisitions: pa.Array,
+    names: UnitNames,
+    incomplete: Incomplete,
+) -> None:
+    """Refuse units that lack an acquisition, or with 'drop' if fewer than two do not."""
+    short = np.flatnonzero(~n_samples.all(axis=0))
+    shown = [
+        f"{units[p].as_py()!r} has no "
+        + listed(acquisitions.take(pa.array(np.flatnonzero(n_samples[:, p] == 0))).to_pylist())
+        for p in short[:3].tolist()
+    ]
+    told = (
+        f"{names.prefix}{len(short)} of {len(units)} units in {names.unit!r} are not under every "
+        f"{names.acquisition!r}: {'; '.join(shown)}{'; ...' * (len(short) > 3)}"
+    )
+    if incomplete == "error":
+        raise CohortError(
+            f"{told}. Compare complete units only (incomplete = 'drop'), or leave acquisitions out"
+        )
+    if len(units) - len(short) < 2:
+        raise CohortError(
+            f"{told}. That leaves {len(units) - len(short)} to compare, of the two that it takes; "
+            "leave acquisitions out that few units have"
+        )
+
+
+def _check_means(means: Float, units: pa.Array, acquisitions: pa.Array, names: UnitNames) -> None:
+    peaks = np.maximum(means.max(axis=2, initial=0.0), -means.min(axis=2, initial=0.0))
+    at, which = np.nonzero(~(np.isfinite(peaks) & (peaks > 0)))
+    if len(at):
+        shown = [
+            f"{units[p].as_py()!r} under {acquisitions[s].as_py()!r}"
+            for s, p in zip(at[:3].tolist(), which[:3].tolist(), strict=True)
+        ]
+        raise CohortError(
+            f"{names.prefix}the mean vector of {len(at)} unit(s) has no direction, for its "
+            f"vectors cancel: {', '.join(shown)}{', ...' * (len(at) > 3)}. Leave the units out"
+        )
