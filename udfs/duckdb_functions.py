@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from croma_sql.centre import silhouette_function
 from croma_sql.cohort import Columns, Names, build_scopes, checked_k, checked_m
 from croma_sql.edges import nearest_lists, typed_lists
 from croma_sql.errors import CohortError
@@ -80,6 +81,7 @@ def _create_functions(con: duckdb.DuckDBPyConnection) -> None:
     """Create the functions of the macros, that by which they are recognised last."""
 
     def create(on: duckdb.DuckDBPyConnection) -> None:
+        silhouette_function.create_function(on)
         on.create_function("croma_search_query", ctrl_c.watched_query, [], "BIGINT")
         for name, function, takes, gives in (
             # No parameter types: they bind as ANY, so every kind of vector does.
@@ -100,7 +102,7 @@ def _create_functions(con: duckdb.DuckDBPyConnection) -> None:
 
 def macro_statements() -> Iterator[str]:
     """Text of ``sql/macros`` and ``sql/designs``: each one a macro, those that others use first."""
-    for folder in ("parts", "search", "statistics", "comparing"):
+    for folder in ("parts", "search", "statistics", "centre", "comparing"):
         yield from _texts(f"macros/{folder}")
     yield from design_statements()
 
