@@ -1,6 +1,9 @@
 """Where is an encoder fragile? Per-sample robustness margins of embeddings, in SQL."""
 
 from croma_sql.arrays import margins, neighbours, typed_neighbours
+from croma_sql.centre.clustering import clustering
+from croma_sql.centre.probes import probes
+from croma_sql.centre.silhouettes import silhouettes
 from croma_sql.compared import Consistency
 from croma_sql.errors import (
     BenchmarkError,
@@ -38,8 +41,10 @@ from croma_sql.udfs.scope import Progress
 from croma_sql.version import __version__
 from croma_sql.warehouse.benchmarks import add_benchmark
 from croma_sql.warehouse.check import check
+from croma_sql.warehouse.consistency import score_consistency
 from croma_sql.warehouse.embeddings import import_embeddings
 from croma_sql.warehouse.encoders import import_encoders
+from croma_sql.warehouse.harmonise import harmonise
 from croma_sql.warehouse.info import info
 from croma_sql.warehouse.layout import create_warehouse
 from croma_sql.warehouse.samples import import_samples
@@ -61,6 +66,7 @@ __all__ = [
     "add_benchmark",
     "bootstrap",
     "check",
+    "clustering",
     "combat",
     "compare",
     "compare_consistency",
@@ -75,6 +81,7 @@ __all__ = [
     "create_warehouse",
     "differences",
     "enrichment",
+    "harmonise",
     "import_embeddings",
     "import_encoders",
     "import_samples",
@@ -82,11 +89,14 @@ __all__ = [
     "margins",
     "mean_centred",
     "neighbours",
+    "probes",
     "progress_bar",
     "rank_stability",
     "read_margins",
     "register",
     "score",
+    "score_consistency",
+    "silhouettes",
     "spearman",
     "strata",
     "subgroups",

@@ -9,7 +9,9 @@ from croma_sql.cli import (
     benchmark,
     check,
     compare,
+    consistency,
     demo,
+    harmonise,
     importing,
     info,
     scoring,
@@ -80,6 +82,8 @@ app.command("score")(scoring.score)
 app.command("summary")(summary.summary)
 app.command("compare")(compare.compare)
 app.command("strata")(strata.strata)
+app.command("consistency")(consistency.consistency)
+app.command("harmonise")(harmonise.harmonise)
 app.command("sql")(sql.sql)
 app.command("info")(info.info)
 app.command("check")(check.check)

@@ -1,0 +1,199 @@
+"""An encoder harmonised into a new one, in streaming passes over its vectors."""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from croma_sql.cohort import as_column
+from croma_sql.errors import HarmonisationError
+from croma_sql.harmonisation.design import Design, Levels, design, levels
+from croma_sql.harmonisation.fitting import FitOn, How, Method, checked, fit
+from croma_sql.udfs.threads import cores
+from croma_sql.warehouse import layout
+from croma_sql.warehouse.harmonised import SAMPLE, Origin, described, origin
+from croma_sql.warehouse.harmonised_vectors import Stream, n_null
+from croma_sql.warehouse.parquet import read_footer
+from croma_sql.warehouse.publish import locked, publishing
+
+Outcome = Literal["harmonised", "up to date"]
+
+
+@dataclass(frozen=True, slots=True)
+class Harmonised:
+    """What harmonising wrote.
+
+    n : vectors; n_null : of them NULL, as in the source; left_out : vectors of the source whose
+        samples are not in the benchmark
+    confounders, groups : of the n samples
+    """
+
+    encoder: str
+    outcome: Outcome
+    n: int
+    n_null: int
+    left_out: int
+    confounders: int
+    groups: int
+
+
+def harmonise(
+    warehouse: str | Path,
+    *,
+    encoder: str,
+    benchmark: str,
+    to: str | None = None,
+    method: Method = "combat",
+    keep: Sequence[str] = (),
+    fit_on: FitOn = "samples",
+    n_directions: int | None = None,
+    folds: int = 5,
+    seed: int = 0,
+    on_progress: Callable[[float], None] | None = None,
+) -> Harmonised:
+    """Remove the confounder of a benchmark from an encoder, into vectors of a new encoder.
+
+    Samples outside the benchmark have none, and are passed over when the new encoder is scored.
+
+    Parameters
+    ----------
+    warehouse : path
+    encoder, benchmark : str
+        Its confounder is removed and its groups are those of ``fit_on`` and ``folds``. Of paired
+        acquisitions, the acquisition is the confounder and the unit the group.
+    to : str, optional
+        Name of the new encoder; default ``encoder`` and the method, such as ``'UNI2-h combat'``.
+    method : {'combat', 'mean', 'directions'}
+        See `croma_sql.combat`, `croma_sql.mean_centred`, `croma_sql.without_directions`.
+    keep : sequence of str
+        ``'label'``, which is the benchmark's, or attributes of the samples: what may differ between
+        confounders and is not to be removed with them. Numbers are numbers, all else categories.
+    fit_on, n_directions, folds, seed
+        As in `croma_sql.without_directions`.
+    on_progress : callable, optional
+        Gets the share done, in [0, 1].
+
+    Returns
+    -------
+    Harmonised
+        Vectors are float32 whatever the source has: float16 would round by as much as small
+        differences between confounders are, and float64 would keep digits that the estimates lack.
+        All datasets appear together, in the order of the source. What is up to date is left alone.
+
+    Raises
+    ------
+    HarmonisationError
+        See `croma_sql.combat`; samples with several confounders; a name that vectors have which
+        were not made from the same encoder and benchmark.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import croma_sql, polars as pl
+    >>> warehouse = tempfile.mkdtemp()
+    >>> tiles = pl.DataFrame({
+    ...     "sample_id": ["a", "b", "c", "d"],
+    ...     "class": ["tumour", "normal", "tumour", "normal"],
+    ...     "centre": ["Oslo", "Oslo", "Łódź", "Łódź"],
+    ...     "embedding": [[1.0, 0.0], [0.0, 1.0], [1.0, 2.0], [0.0, 3.0]],
+    ... })
+    >>> done = croma_sql.import_embeddings(
+    ...     warehouse, tiles, encoder="e", dataset="d", samples=tiles.drop("embedding")
+    ... )
+    >>> added = croma_sql.add_benchmark(warehouse, "by centre", '''
+    ...     SELECT sample_id, class AS label, centre AS confounder, sample_id AS group_id
+    ...     FROM samples
+    ... ''')
+    >>> harmonise(warehouse, encoder="e", benchmark="by centre", method="mean").encoder
+    'e mean'
+    >>> croma_sql.connect(warehouse).sql('''
+    ...     SELECT embedding FROM embeddings WHERE encoder = 'e mean' ORDER BY sample_id
+    ... ''').fetchall()
+    [([1.0, 1.0],), ([0.0, 2.0],), ([1.0, 1.0],), ([0.0, 2.0],)]
+    """
+    root = layout.open_warehouse(warehouse)
+    how = checked(How(method, fit_on, n_directions, folds, seed))
+    to = f"{encoder} {method}" if to is None else to
+    if to == encoder:
+        raise HarmonisationError(f"{to!r} cannot replace itself; give the new encoder another name")
+    find = partial(origin, root, encoder, benchmark, _checked_keep(keep), _parameters(how))
+    source = find()
+    targets = {
+        layout.embeddings_path(root, to, file.dataset): file.path
+        for file in layout.embeddings_files(root)
+        if file.path in source.files
+    }
+    told = partial(_told, source, to)
+    _check_replaceable(root, to, source)
+    there = _files(root, to)
+    if set(there) == set(targets) and all(described(path) == source.about for path in there):
+        return told("up to date", sum(map(n_null, there)))
+    with cores(1), ExitStack() as files:
+        stream = Stream(source, how.passes, on_progress)
+        fitted = fit(stream.blocks, *_model(source, stream.ids), how)
+        for target, path in targets.items():
+            stream.write(files.enter_context(publishing(target)), path, fitted)
+        with locked(root):
+            if find().about != source.about:
+                raise HarmonisationError(f"encoder {encoder!r} has changed meanwhile; run it again")
+            _check_replaceable(root, to, source)
+            outdated = set(_files(root, to)) - set(targets)
+            files.close()
+            for path in outdated:
+                path.unlink()
+    return told("harmonised", len(source.rows) - len(stream.ids))
+
+
+def _checked_keep(keep: Sequence[str]) -> list[str]:
+    names = [keep] if isinstance(keep, str) else list(keep)
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise HarmonisationError(f"{twice[0]!r} is to be kept twice; once will do")
+    return names
+
+
+def _parameters(how: How) -> dict[str, Any]:
+    """Give what the result depends on."""
+    asked = asdict(how)
+    return asked if how.method == "directions" else {"method": how.method, "fit_on": how.fit_on}
+
+
+def _files(root: Path, encoder: str) -> list[Path]:
+    return [file.path for file in layout.embeddings_files(root) if file.encoder == encoder]
+
+
+def _check_replaceable(root: Path, to: str, source: Origin) -> None:
+    for path in _files(root, to):
+        about = described(path)
+        if about is None:
+            raise HarmonisationError(
+                f"encoder {to!r} is there already, and was not made by harmonising; name another "
+                "with --to (Python: to=)"
+            )
+        if any(about.get(name) != source.about[name] for name in ("encoder", "benchmark")):
+            raise HarmonisationError(
+                f"encoder {to!r} is there already, harmonised from {about.get('encoder')!r} on "
+                f"benchmark {about.get('benchmark')!r}; name another with --to (Python: to=)"
+            )
+
+
+def _model(source: Origin, ids: pa.Array) -> tuple[Design, Levels]:
+    """Code the rows that have a vector, and their groups."""
+    rows = source.rows.take(pc.index_in(ids, source.rows.column(SAMPLE)))
+    kept = {name: as_column(rows.column(name), name) for name in source.about["keep"]}
+    removed, group = (rows.column(name).combine_chunks() for name in ("confounder", "group_id"))
+    return design(removed, kept, ids), levels(group, "group_id", ids)
+
+
+def _told(source: Origin, to: str, outcome: Outcome, nulls: int) -> Harmonised:
+    vectors = sum(read_footer(path).num_rows for path in source.files)
+    n = len(source.rows)
+    confounders, groups = (
+        pc.count_distinct(source.rows.column(name)).as_py() for name in ("confounder", "group_id")
+    )
+    return Harmonised(to, outcome, n, nulls, vectors - n, confounders, groups)
