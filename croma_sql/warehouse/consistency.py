@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from croma_sql.cohort import checked_threads
-from croma_sql.compared import checked_options, tables
+from croma_sql.compared import check_size, checked_options, tables
 from croma_sql.errors import ScoringError, SourceError
 from croma_sql.udfs.acquisitions import compare
 from croma_sql.udfs.scope import Progress
@@ -170,6 +170,8 @@ def _kept_or_compared(
         with ExitStack() as files:
             _publish_members(root, benchmark, files)
         return ScoredConsistency(benchmark.name, encoder, "up to date", **kept.counts)
+    there = benchmark.counts()
+    check_size(there["units"] - there["incomplete"], how.permutations)
     found, counts = complete_units(work, benchmark, how.incomplete, report)
     depth = min(parameters["depth"], len(found.units) - 1)
     compared = compare(

@@ -30,6 +30,8 @@ class Pooled:
 
     def without(self, units: set[str]) -> "Pooled":
         """Leave units out."""
+        if not units:
+            return self
         keep = np.array([unit not in units for unit in self.units], np.bool_)
         kept = [unit for unit in self.units if unit not in units]
         return Pooled(kept, self.acquisitions, self.means[:, keep], self.n_samples[:, keep])
