@@ -99,16 +99,17 @@ def compare(
         def do(tasks: Iterable[Task]) -> None:
             for_each(lambda task: task[0](), list(tasks), lambda task: tracker.on_work(task[1], 0))
 
-        r, half = np.empty((count, n, d)), np.empty((count, n))
+        u, half = np.empty((count, n, d)), np.empty((count, n))
         for s in range(count):
-            directions(units[s], r[s])
+            directions(units[s], u[s])
+        r = u.copy()
         centre(r.reshape(-1, d), half.reshape(-1))
-        across, spread = Across(r, half), Spread(count + 1)
+        across, spread = Across(u, r, half), Spread(count + 1)
         do([spread.task(-1, r.reshape(-1, d), half.reshape(-1)), *across.tasks()])
         for s in range(count):
             centre(r[s], half[s])
         intra = np.stack([distances_to_others(r[s], half[s]) for s in range(count)])
-        within = Within(r, half, intra, depth, keep=permutations > 0)
+        within = Within(u, r, half, intra, depth, keep=permutations > 0)
         do([*(spread.task(s, r[s], half[s]) for s in range(count)), *within.tasks()])
         profile_r, mantel_r, scale = within.correlations()
         mantel_p = np.full((count, count), np.nan)

@@ -1,9 +1,10 @@
-"""Unit vectors in float64 around a centre, and distances between them.
+"""Directions, that is unit vectors, in float64, and distances between them.
 
     d_ij = |u_i - u_j|^2 / 2 = |r_i - r_j|^2 / 2, where u = z/|z| and r = u - centre
 
 Written like this, a distance keeps its relative accuracy however near two vectors are: those of a
-collapsed encoder may lie within 1e-12 of each other, where 1 - cos has lost its digits.
+collapsed encoder may lie within 1e-12 of each other, where 1 - cos has lost its digits. The exact
+distance is made from u, so that a centre makes no difference to ties; matrix products from r.
 """
 
 import numpy as np
@@ -12,7 +13,7 @@ from croma_sql.udfs.compiled import kernel
 from croma_sql.udfs.exact import LANES, dot
 
 EXTREME = 2.0**200  # beyond, the product of two sums of squares may leave float64
-SAME = 2.0**-92  # distances below are what the rounding of z/|z| leaves of one direction
+SAME = 2.0**-92  # distances below are but the rounding of z/|z|
 
 
 @kernel()
@@ -33,7 +34,7 @@ def directions(z, out):
 
 @kernel()
 def apart(x, y):
-    """Cosine distance of two directions, x and y minus any common centre.
+    """Cosine distance of two directions.
 
     Symmetric to the last bit; the order of additions is written out, as in `exact.dot`.
     """

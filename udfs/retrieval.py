@@ -17,14 +17,14 @@ CHUNK = 256
 
 
 @kernel()
-def own_distances(r, other, out):
+def own_distances(u, other, out):
     """Write the distance of each unit to itself under another acquisition."""
-    for p in range(r.shape[0]):
-        out[p] = apart(r[p], other[p])
+    for p in range(u.shape[0]):
+        out[p] = apart(u[p], other[p])
 
 
 @kernel()
-def look(product, first_row, first_col, half, other_half, r, other, own, slack,
+def look(product, first_row, first_col, half, other_half, u, other, own, slack,
          row_nearest, row_at, row_ahead, col_nearest, col_at, col_ahead):  # fmt: skip
     """Look through one block; what it adds to is of its own rows and columns."""
     rows, cols = product.shape
@@ -46,9 +46,9 @@ def look(product, first_row, first_col, half, other_half, r, other, own, slack,
                 if p == q:
                     continue
                 measured = half[p] + other_half[q] - line[b]
-                _decide(measured, p, q, own[p], slack, r[p], other[q], row_nearest, row_at,
+                _decide(measured, p, q, own[p], slack, u[p], other[q], row_nearest, row_at,
                         row_ahead, a)  # fmt: skip
-                _decide(measured, q, p, own[q], slack, r[p], other[q], col_nearest, col_at,
+                _decide(measured, q, p, own[q], slack, u[p], other[q], col_nearest, col_at,
                         col_ahead, b)  # fmt: skip
 
 

@@ -33,6 +33,7 @@ class Within:
 
     def __init__(
         self,
+        u: Float,
         r: Float,
         half: Float,
         intra: Float,
@@ -41,7 +42,8 @@ class Within:
         rows: int | None = None,
     ) -> None:
         count, n, d = r.shape
-        self._r, self._half, self._intra, self._depth, self._keep = r, half, intra, depth, keep
+        self._u, self._r, self._half, self._intra = u, r, half, intra
+        self._depth, self._keep = depth, keep
         usual = max(8, min(512, TASK // (count * n * d), ROOM // (8 * count * n)))
         self._rows = rows or usual
         self._slack = np.array([slack(largest, largest, d) for largest in half.max(axis=1)])
@@ -65,7 +67,7 @@ class Within:
             np.matmul(r[s, first:stop], r[s].T, out=measured[s])
             mantel.measure(measured[s], half[s, first:stop], half[s])
             if depth:
-                last_places(measured[s], first, r[s], self._slack[s], depth, last)
+                last_places(measured[s], first, self._u[s], self._slack[s], depth, last)
         mantel.row_products(measured, first, self._intra, self._products)
         if self._keep:
             mantel.centre(measured, first, self._intra.mean(axis=1), self.centred)
