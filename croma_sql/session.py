@@ -13,6 +13,7 @@ VIEWS = (  # each reads only what stands before it
     "data/samples",
     "data/embeddings",
     "data/encoders",
+    "data/harmonised_encoders",
     "data/attributes_but",
     "edges/typed_neighbours",
     "edges/neighbours",
@@ -95,7 +96,9 @@ def connect(warehouse: str | Path) -> duckdb.DuckDBPyConnection:
     con.execute("SET enable_progress_bar = false")  # it would go to stdout, into the data
     con.execute("SET arrow_large_buffer_size = true")  # scopes of more than 2^31 values
     add_source(con, "sample_files", list(layout.samples_files(root).values()))
-    add_source(con, "embedding_files", [file.path for file in layout.embeddings_files(root)])
+    vectors = [file.path for file in layout.embeddings_files(root)]
+    add_source(con, "embedding_files", vectors)
+    add_source(con, "harmonised_files", vectors)
     add_source(con, "encoder_files", layout.encoders_files(root))
     scores = layout.scores_files(root)
     for table, source in SOURCES.items():
