@@ -17,6 +17,7 @@ TOLD = (
     "benchmark", "encoder", "n_units", "d_cos", "relative_d_cos", "mr_1nn", "top_5", "mantel_r",
     "iok_10", "collapse_reason",
 )  # fmt: skip
+ALWAYS = ("value", "rho")
 IN_ORDER = "ORDER BY benchmark, encoder, acquisition_a, acquisition_b"
 CHECK = "SELECT benchmark, encoder, collapse_reason, is_collapse FROM collapse_check"
 CHECK_ORDER = "ORDER BY benchmark, encoder"
@@ -135,10 +136,14 @@ def _left_out(scored: ScoredConsistency) -> str:
 
 def _told(found: pl.DataFrame) -> pl.DataFrame:
     """Leave out of a table what says nothing."""
-    silent = [column.name for column in found if column.null_count() == len(found)]
+    silent = [
+        column.name
+        for column in found
+        if column.null_count() == len(found) and column.name not in ALWAYS
+    ]
     silent += [
         name
         for name in ("n_left_out", "is_control")
-        if name in found.columns and not found[name].any()
+        if name in found.columns and not found[name].sum()
     ]
     return intervals_beside(found.drop(silent))

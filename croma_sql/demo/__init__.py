@@ -8,9 +8,11 @@ from pathlib import Path
 from croma_sql.errors import WarehouseError, listed
 from croma_sql.udfs.scope import Progress
 from croma_sql.warehouse.benchmarks import add_benchmark
+from croma_sql.warehouse.consistency import score_consistency
 from croma_sql.warehouse.embeddings import import_embeddings
 from croma_sql.warehouse.encoders import import_encoders
 from croma_sql.warehouse.layout import create_warehouse, samples_files
+from croma_sql.warehouse.paired_benchmark import PairedBenchmark
 from croma_sql.warehouse.scores import score
 
 DATASET = "ihc_photograph"
@@ -20,12 +22,13 @@ ABOUT = """\
 three SIMULATED scanners, embedded by two ImageNet networks and by a colour histogram.
 Biology: DAB stain high or low, or nuclei many or few. Confounder: the scanner. Group: the place.
 Above 0 the biology is nearer than the scanner; F(0) is the fraction at or below 0, LTM10 the mean
-of the worst tenth.
+of the worst tenth. d_cos is how far a place moves from scanner to scanner, relative_d_cos the same
+as a share of how far places lie apart, and mr_1nn how often a place is found again as the nearest.
 """
 
 
 def build(
-    folder: str | Path, on_progress: Callable[[str, str, Progress], None] | None = None
+    folder: str | Path, on_progress: Callable[[str, str, Progress | float], None] | None = None
 ) -> None:
     """Build the demo warehouse and score it; what is there already and unchanged is kept.
 
@@ -51,8 +54,11 @@ def build(
         import_encoders(folder, data / "encoders.csv")
     for file in _statements("benchmarks"):
         name = file.name.removesuffix(".sql")
-        add_benchmark(folder, name, file.read_text(encoding="utf-8"))
-        score(folder, benchmark=name, k=101, first_ranks=True, on_progress=on_progress)
+        benchmark = add_benchmark(folder, name, file.read_text(encoding="utf-8"))
+        if isinstance(benchmark, PairedBenchmark):
+            score_consistency(folder, benchmark=name, on_progress=on_progress)
+        else:
+            score(folder, benchmark=name, k=101, first_ranks=True, on_progress=on_progress)
 
 
 def queries() -> Iterator[tuple[str, str]]:

@@ -57,7 +57,7 @@ def compare_consistency(
     found = _compared(
         warehouse, benchmark, group, rank_stability, controls="is_control", draws=draws, seed=seed
     )
-    return found.select(
+    return found.join(_controls(warehouse), on="encoder", maintain_order="left").select(
         "benchmark",
         "metric",
         "encoder",
@@ -137,9 +137,8 @@ def _compared(
 def _by_metric(warehouse: str | Path, benchmark: str | None, group: str) -> pl.DataFrame:
     """One row per unit, encoder and metric, of metrics that the encoder has of any unit."""
     units = read_units(warehouse, benchmark, None)
-    controls = query(warehouse, "SELECT encoder, is_control FROM encoders", {})
     rows = units.select("benchmark", "encoder", "unit", groups(units, group), *METRICS)
-    long = rows.join(controls, on="encoder").unpivot(
+    long = rows.join(_controls(warehouse), on="encoder").unpivot(
         METRICS,
         index=["benchmark", "encoder", "is_control", "unit", "group"],
         variable_name="metric",
@@ -147,6 +146,10 @@ def _by_metric(warehouse: str | Path, benchmark: str | None, group: str) -> pl.D
     )
     known = pl.col("value").is_not_null().any().over("benchmark", "encoder", "metric")
     return long.filter(known).with_columns(_turned("value"))
+
+
+def _controls(warehouse: str | Path) -> pl.DataFrame:
+    return query(warehouse, "SELECT encoder, is_control FROM encoders", {})
 
 
 def _turned(name: str) -> pl.Expr:
