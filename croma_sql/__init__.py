@@ -40,6 +40,7 @@ from croma_sql.udfs.polars_expressions import CromaExpressions
 from croma_sql.udfs.scope import Progress
 from croma_sql.version import __version__
 from croma_sql.warehouse.benchmarks import add_benchmark
+from croma_sql.warehouse.centre import score_centre
 from croma_sql.warehouse.check import check
 from croma_sql.warehouse.consistency import score_consistency
 from croma_sql.warehouse.embeddings import import_embeddings
@@ -95,6 +96,7 @@ __all__ = [
     "read_margins",
     "register",
     "score",
+    "score_centre",
     "score_consistency",
     "silhouettes",
     "spearman",

@@ -46,7 +46,7 @@ class Rows:
         return classes_of(self.columns[column], column)
 
 
-def classes_of(column: pa.Array, name: str) -> Classes:
+def classes_of(column: pa.Array | pa.ChunkedArray, name: str) -> Classes:
     """Tell the values of a column apart, as text."""
     text = as_text(column, name).to_numpy(zero_copy_only=False)
     values, code = np.unique(text, return_inverse=True)

@@ -7,6 +7,7 @@ from typer.core import TyperGroup
 
 from croma_sql.cli import (
     benchmark,
+    centre,
     check,
     compare,
     consistency,
@@ -79,6 +80,7 @@ app.command("demo")(demo.demo)
 app.add_typer(importing.app, name="import")
 app.command("benchmark")(benchmark.benchmark)
 app.command("score")(scoring.score)
+app.command("centre")(centre.centre)
 app.command("summary")(summary.summary)
 app.command("compare")(compare.compare)
 app.command("strata")(strata.strata)
