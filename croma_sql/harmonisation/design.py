@@ -113,6 +113,14 @@ def blocks_of(n: int) -> Iterator[slice]:
     return (slice(start, min(start + ROWS_AT_ONCE, n)) for start in range(0, n, ROWS_AT_ONCE))
 
 
+def is_number(kind: pa.DataType) -> bool:
+    """Tell whether a column enters as a number, or as a category."""
+    number: bool = (
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    )
+    return number
+
+
 def _check_no_nulls(column: pa.Array, name: str, shown: pa.Array) -> None:
     if column.null_count:
         rows = shown.filter(pc.is_null(column)).to_pylist()
@@ -133,8 +141,7 @@ def levels(column: pa.Array, name: str, shown: pa.Array) -> Levels:
 
 
 def _covariate(column: pa.Array, name: str, shown: pa.Array) -> Levels | Float:
-    kind = column.type
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+    if is_number(column.type):
         _check_no_nulls(column, name, shown)
         numbers: Float = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
         if not np.isfinite(numbers).all():

@@ -16,7 +16,7 @@ from croma_sql.harmonisation.design import Design, Levels, design, levels
 from croma_sql.harmonisation.fitting import FitOn, How, Method, checked, fit
 from croma_sql.udfs.threads import cores
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.harmonised import SAMPLE, Origin, described, origin
+from croma_sql.warehouse.harmonised import SAMPLE, Origin, described, kept, origin
 from croma_sql.warehouse.harmonised_vectors import Stream, n_null
 from croma_sql.warehouse.parquet import read_footer
 from croma_sql.warehouse.publish import locked, publishing
@@ -185,9 +185,9 @@ def _check_replaceable(root: Path, to: str, source: Origin) -> None:
 def _model(source: Origin, ids: pa.Array) -> tuple[Design, Levels]:
     """Code the rows that have a vector, and their groups."""
     rows = source.rows.take(pc.index_in(ids, source.rows.column(SAMPLE)))
-    kept = {name: as_column(rows.column(name), name) for name in source.about["keep"]}
-    removed, group = (rows.column(name).combine_chunks() for name in ("confounder", "group_id"))
-    return design(removed, kept, ids), levels(group, "group_id", ids)
+    column = {name: as_column(rows.column(name), name) for name in rows.column_names}
+    keep = {name: column[kept(name)] for name in source.about["keep"]}
+    return design(column["confounder"], keep, ids), levels(column["group_id"], "group_id", ids)
 
 
 def _told(source: Origin, to: str, outcome: Outcome, nulls: int) -> Harmonised:

@@ -9,7 +9,9 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from croma_sql.cohort import as_column, as_text
 from croma_sql.errors import CromaSqlError, HarmonisationError, listed
+from croma_sql.harmonisation.design import is_number
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks import AnyBenchmark, read_benchmark
 from croma_sql.warehouse.margin_benchmark import Benchmark
@@ -26,8 +28,8 @@ class Origin:
     """What an encoder is harmonised from.
 
     files : of its vectors
-    rows : columns sample_id, confounder, group_id and what is kept; a sample once, by sample_id;
-        those that the source has a vector of, be it NULL
+    rows : columns sample_id, confounder, group_id and, named by `kept`, what is kept; sorted by
+        sample_id, a sample once; those that the source has a vector of, be it NULL
     about : what the files made from it say
     """
 
@@ -61,13 +63,18 @@ def origin(
     return Origin(holders.files, rows, about | made)
 
 
+def kept(name: str) -> str:
+    """Name the column of what is kept: an attribute may be called confounder itself."""
+    return f"keep {name}"
+
+
 def described(path: Path) -> dict[str, Any] | None:
     """Read what a file of vectors says of its origin; None where it was imported."""
     about = read_metadata(path).get(KEY)
     return about if isinstance(about, dict) else None
 
 
-def status(root: Path, about: dict[str, Any]) -> str:
+def status_of(root: Path, about: dict[str, Any]) -> str:
     """Tell whether harmonised vectors are those of their source now: 'up to date', or why not."""
     asked = {name: value for name, value in about.items() if name != "fingerprint"}
     try:
@@ -100,7 +107,7 @@ def _once(benchmark: AnyBenchmark, with_label: bool) -> pa.Table:
                 f"one in each subset: {listed(differ.column(SAMPLE).to_pylist())}. Harmonise on a "
                 f"benchmark in which a sample has one {name}"
             )
-    return rows
+    return rows.rename_columns([kept(name) if name == "label" else name for name in names])
 
 
 def _with_attributes(root: Path, rows: pa.Table, keep: Sequence[str]) -> pa.Table:
@@ -126,5 +133,11 @@ def _with_attributes(root: Path, rows: pa.Table, keep: Sequence[str]) -> pa.Tabl
             raise damaged(error) from error
     place = pc.index_in(rows.column(SAMPLE), found.column(SAMPLE))
     for name in names:
-        rows = rows.append_column(name, found.column(name).take(place))
+        rows = rows.append_column(kept(name), _simple(found.column(name).take(place), name))
     return rows
+
+
+def _simple(values: pa.ChunkedArray, name: str) -> pa.Array:
+    """Numbers as float64, anything else as text."""
+    column = as_column(values, name)
+    return column.cast(pa.float64()) if is_number(column.type) else as_text(column, name)

@@ -1,7 +1,7 @@
 """What is in a warehouse, what is scored, and what is out of date."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks import AnyBenchmark, read_benchmark
 from croma_sql.warehouse.embedding_files import read_shape
 from croma_sql.warehouse.encoders import validated
+from croma_sql.warehouse.harmonised import described, status_of
 from croma_sql.warehouse.parquet import read_footer, read_metadata, read_table
 from croma_sql.warehouse.plan import planned
 
@@ -27,7 +28,11 @@ class DatasetInfo:
 
 @dataclass(frozen=True, slots=True)
 class EncoderInfo:
-    """Vectors of an encoder of a dataset."""
+    """Vectors of an encoder of a dataset.
+
+    harmonised_from, fitted_on, method : encoder, benchmark and way, where harmonising made them
+    status : of these, as in `ScoresInfo`
+    """
 
     name: str
     dataset: str
@@ -35,6 +40,10 @@ class EncoderInfo:
     d: int
     dtype: str
     dropped: int
+    harmonised_from: str | None = None
+    fitted_on: str | None = None
+    method: str | None = None
+    status: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +133,7 @@ def info(warehouse: str | Path) -> WarehouseInfo:
     read = cache(partial(read_benchmark, root))
     return WarehouseInfo(
         datasets=[_dataset(name, path) for name, path in layout.samples_files(root).items()],
-        encoders=[_encoder(file) for file in layout.embeddings_files(root)],
+        encoders=[_encoder(root, file) for file in layout.embeddings_files(root)],
         encoder_attributes=_encoder_attributes(root),
         benchmarks=[_benchmark(read, name) for name in layout.benchmarks_files(root)],
         scores=[_scores(root, read, file) for file in layout.scores_files(root)],
@@ -137,10 +146,22 @@ def _dataset(name: str, path: Path) -> DatasetInfo:
     return DatasetInfo(name, file.num_rows, columns)
 
 
-def _encoder(file: layout.EmbeddingsFile) -> EncoderInfo:
+def _encoder(root: Path, file: layout.EmbeddingsFile) -> EncoderInfo:
     shape = read_shape(file.path)
     n = read_footer(file.path).num_rows
-    return EncoderInfo(file.encoder, file.dataset, n, shape.d, shape.dtype, len(shape.dropped))
+    found = EncoderInfo(file.encoder, file.dataset, n, shape.d, shape.dtype, len(shape.dropped))
+    about = described(file.path)
+    if about is None:
+        return found
+    told = (about.get(name) for name in ("encoder", "benchmark", "method"))
+    harmonised_from, fitted_on, method = map(str, told)
+    return replace(
+        found,
+        harmonised_from=harmonised_from,
+        fitted_on=fitted_on,
+        method=method,
+        status=status_of(root, about),
+    )
 
 
 def _encoder_attributes(root: Path) -> EncoderAttributesInfo | None:
