@@ -151,11 +151,11 @@ def check_size(n_units: int, permutations: int, where: str = "") -> None:
         )
 
 
-def check_depth(depth: int, n_units: int, where: str = "") -> None:
+def check_depth(depth: int, n_units: int, name: str = "depth", where: str = "") -> None:
     """Refuse a depth beyond the other units."""
     if depth >= n_units:
         raise CohortError(
-            f"{where}depth is {depth}, but of {n_units} units each has {n_units - 1} others; leave "
+            f"{where}{name} is {depth}, but of {n_units} units each has {n_units - 1} others; leave "
             f"it out for all of them, but {DEPTH} at most"
         )
 

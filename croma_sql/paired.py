@@ -7,9 +7,9 @@ import pyarrow as pa
 from croma_sql.cohort import as_column, checked_threads
 from croma_sql.compared import Consistency, check_depth, check_size, checked_options, tables
 from croma_sql.udfs.acquisitions import compare
-from croma_sql.udfs.threads import available_cores
+from croma_sql.udfs.threads import IsStopped, available_cores, never
 from croma_sql.udfs.tracker import OnProgress
-from croma_sql.units import Incomplete, OnBadSamples, UnitNames, pool_rows
+from croma_sql.units import Incomplete, OnBadSamples, UnitNames, Units, pool_rows
 from croma_sql.vectors import as_matrix
 
 
@@ -94,27 +94,52 @@ def consistency(
     [0.2, 0.0]
     """
     units, acquisitions = as_column(unit, "unit"), as_column(acquisition, "acquisition")
-    permutations, seed, most = checked_options(permutations, seed, depth)
     pooled = pool_rows(
         as_matrix(embeddings), units, acquisitions, UnitNames(), incomplete, on_bad_vectors
     )
-    n = pooled.means.shape[1]
-    check_size(n, permutations)
+    options = checked_options(permutations, seed, depth)
     if depth is not None:
-        check_depth(depth, n)
-    depth = min(most, n - 1)
-    found = compare(
-        pooled.means,
-        depth,
-        permutations,
-        seed,
+        check_depth(options[2], len(pooled.unit_row))
+    return compare_units(
+        pooled,
+        units.take(pa.array(pooled.unit_row)),
+        acquisitions.take(pa.array(pooled.acquisition_row)),
+        options,
         checked_threads(threads) or available_cores(),
         on_progress=on_progress,
     )
+
+
+def compare_units(
+    pooled: Units,
+    units: Any,
+    acquisitions: Any,
+    options: tuple[int, int, int],
+    threads: int,
+    *,
+    where: str = "",
+    is_stopped: IsStopped = never,
+    on_progress: OnProgress | None = None,
+) -> Consistency:
+    """Compare units that have been pooled, and make the tables.
+
+    Parameters
+    ----------
+    pooled : Units
+    units, acquisitions : (N,) and (S,) columns
+        What the tables call them.
+    options : permutations, seed, and depth, which all other units limit
+    where : the start of a message
+    """
+    permutations, seed, depth = options
+    n = len(pooled.unit_row)
+    check_size(n, permutations, where)
+    depth = min(depth, n - 1)
+    found = compare(pooled.means, depth, permutations, seed, threads, is_stopped, on_progress)
     return tables(
         found,
-        units.take(pa.array(pooled.unit_row)),
-        acquisitions.take(pa.array(pooled.acquisition_row)),
+        units,
+        acquisitions,
         pooled.n_samples,
         depth=depth,
         permutations=permutations,

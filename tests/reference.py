@@ -34,6 +34,10 @@ HERE = "On a connection of `croma_sql.connect(warehouse)`."
 GROUPS = {
     "macros/search": f"Margins and neighbours of any relation. {ANYWHERE} `relation` is the name "
     "of a table, view, CTE, Parquet path or registered frame.",
+    "macros/consistency": "The same units, such as slides, under several acquisitions, such as "
+    f"scanners, of any relation. {ANYWHERE}",
+    "macros/centre": "How strongly vectors encode the confounder (the centre), of any relation. "
+    f"{ANYWHERE}",
     "macros/statistics": f"Aggregates and scalars. {ANYWHERE}",
     "macros/comparing": f"Encoders against each other, from any table of results. {ANYWHERE}",
     "designs": f"Which samples are scored together. {ANYWHERE} Also in the SELECT of a benchmark.",
@@ -47,6 +51,8 @@ GROUPS = {
     "views/encoders": f"Encoders against each other. {HERE}",
     "views/consistency": "The same units under several acquisitions, of what "
     f"`croma-sql consistency` has compared. {HERE}",
+    "views/centre": "How strongly encoders encode the confounder, of what `croma-sql centre` has "
+    f"measured. {HERE}",
 }
 PARTS = ("macros/parts", "Used by the others.")
 HELPERS = (
@@ -59,11 +65,18 @@ HELPERS = (
 CALLS = {
     "attributes_but": "attributes_but(['label'])",
     "collapse_check_at": "collapse_check_at(0.01)",
+    "croma_acquisition_pairs": "croma_acquisition_pairs('scans')",
+    "croma_acquisitions": "croma_acquisitions('scans')",
     "croma_balanced": "croma_balanced('tiles', 5)",
     "croma_boost": "croma_boost('encoder_summary', 'centre', 'scanner')",
+    "croma_clustering_quartets": "croma_clustering_quartets('clusterings')",
+    "croma_clustering_score": "croma_clustering_score('clusterings')",
     "croma_frontier": "croma_frontier('encoder_panel')",
+    "croma_iok": "croma_iok('scans')",
     "croma_isolated": "croma_isolated('tiles', 'scanner')",
     "croma_mean_ranks": "croma_mean_ranks('encoder_panel')",
+    "croma_unit_pairs": "croma_unit_pairs('scans')",
+    "croma_units": "croma_units('scans')",
     "dominant_confounders": "dominant_confounders(['scanner', 'centre'])",
     "encoder_panel_at": "encoder_panel_at(5)",
     "encoder_summary_at": "encoder_summary_at(5)",
@@ -124,9 +137,13 @@ def connection(root: Path) -> duckdb.DuckDBPyConnection:
         root, "paired", f"SELECT {columns}, unnest(['a', 'b']) AS subset FROM samples"
     )
     croma_sql.score(root, k=20, first_ranks=True)
+    croma_sql.score_centre(root, benchmark="centre", trials=2, folds=2)
     con = croma_sql.connect(root)
     names = {"class": "label", "centre": "confounder", "slide": "group_id"}
     con.register("tiles", tiles.rename(names))
+    con.execute(
+        "CREATE VIEW scans AS SELECT group_id AS unit, confounder AS acquisition, embedding FROM tiles"
+    )
     con.execute("CREATE VIEW points AS SELECT benchmark, encoder, 3 AS k FROM encoder_summary")
     con.execute("CREATE VIEW encoder_panel AS FROM encoder_panel_at(5)")
     return con

@@ -8,7 +8,6 @@ so that DuckDB can leave it at any time: see `jobs` and ``croma_search.sql``.
 
 import threading
 from collections.abc import Iterator
-from functools import partial
 from importlib.resources import files
 from itertools import pairwise
 from typing import Any
@@ -22,7 +21,9 @@ from croma_sql.centre import silhouette_function
 from croma_sql.cohort import Columns, Names, build_scopes, checked_k, checked_m
 from croma_sql.edges import nearest_lists, typed_lists
 from croma_sql.errors import CohortError
-from croma_sql.udfs import ctrl_c, jobs
+from croma_sql.udfs import ctrl_c
+from croma_sql.udfs.duckdb_consistency import CONSISTENCY, CONSISTENCY_KERNEL, compare_scopes
+from croma_sql.udfs.duckdb_lists import beginning, bounds_of, given, one_array, take, wait
 from croma_sql.udfs.scope import Edges, Scope, Wanted
 from croma_sql.udfs.search import search_all
 from croma_sql.udfs.threads import IsStopped
@@ -85,9 +86,11 @@ def _create_functions(con: duckdb.DuckDBPyConnection) -> None:
         on.create_function("croma_search_query", ctrl_c.watched_query, [], "BIGINT")
         for name, function, takes, gives in (
             # No parameter types: they bind as ANY, so every kind of vector does.
-            ("croma_search_begin", _begin, None, "BIGINT"),
-            ("croma_search_wait", _wait, ["BIGINT"], "BIGINT"),
-            (KERNEL, _found, ["BIGINT"], NEIGHBOURS),
+            ("croma_search_begin", beginning(_search_scopes), None, "BIGINT"),
+            ("croma_consistency_begin", beginning(compare_scopes), None, "BIGINT"),
+            ("croma_search_wait", wait, ["BIGINT"], "BIGINT"),
+            (CONSISTENCY_KERNEL, take, ["BIGINT"], CONSISTENCY),
+            (KERNEL, take, ["BIGINT"], NEIGHBOURS),
         ):
             on.create_function(  # type: ignore[call-overload] # its types forget Arrow functions
                 name, function, takes, gives, type="arrow", null_handling="special"
@@ -102,7 +105,7 @@ def _create_functions(con: duckdb.DuckDBPyConnection) -> None:
 
 def macro_statements() -> Iterator[str]:
     """Text of ``sql/macros`` and ``sql/designs``: each one a macro, those that others use first."""
-    for folder in ("parts", "search", "statistics", "centre", "comparing"):
+    for folder in ("parts", "search", "consistency", "statistics", "centre", "comparing"):
         yield from _texts(f"macros/{folder}")
     yield from design_statements()
 
@@ -115,24 +118,6 @@ def design_statements() -> Iterator[str]:
 def _texts(folder: str) -> Iterator[str]:
     for file in sorted((files("croma_sql.sql") / folder).iterdir(), key=lambda file: file.name):
         yield file.read_text(encoding="utf-8")
-
-
-def _begin(*arguments: pa.ChunkedArray) -> pa.Array:
-    """Begin a search of scopes; takes what `_search_scopes` does and the number of the query."""
-    *columns, query = arguments
-    tickets = jobs.begin(partial(_search_scopes, *columns), len(query), query[0].as_py())
-    return pa.array(tickets)  # the same memory, which DuckDB keeps
-
-
-def _wait(tickets: pa.ChunkedArray) -> pa.Array:
-    """Wait a moment; returns the tickets again, below 0 once their search is over."""
-    over = jobs.is_over(tickets[0].as_py())
-    return pa.array(-tickets.to_numpy()) if over else tickets
-
-
-def _found(tickets: pa.ChunkedArray) -> pa.LargeListArray:
-    """Take what was found; waits on where so many waits were not enough."""
-    return jobs.result(abs(tickets[0].as_py()))
 
 
 def _search_scopes(
@@ -191,40 +176,30 @@ def _search_alike(
     threads: int,
     is_stopped: IsStopped,
 ) -> pa.LargeListArray:
-    lists = [_one_array(c) for c in (labels, confounders, groups, sample_names)]
-    bounds = _bounds(lists[0])
+    lists = [one_array(c) for c in (labels, confounders, groups, sample_names)]
+    bounds = bounds_of(lists[0])
     names = [
         Names(
-            sample_id=_given(named["sample_id"], "sample_id"),
-            embedding=_given(named["embedding"], "embedding"),
-            label=_given(named["label"], "label"),
-            confounder=_given(named["confounder"], "confounder"),
-            group=_given(named["group_id"], "group_id"),
+            sample_id=given(named["sample_id"], "sample_id"),
+            embedding=given(named["embedding"], "embedding"),
+            label=given(named["label"], "label"),
+            confounder=given(named["confounder"], "confounder"),
+            group=given(named["group_id"], "group_id"),
             where="" if scope is None else f"scope {scope!r}",
         )
         for scope, named in zip(scopes.to_pylist(), columns.to_pylist(), strict=True)
     ]
-    wanted = Wanted(checked_m(_given(m, "m")), 0 if k is None else checked_k(k))
+    wanted = Wanted(checked_m(given(m, "m")), 0 if k is None else checked_k(k))
     built = _scopes(
-        _one_array(vectors),
+        one_array(vectors),
         Columns(*(column.flatten() for column in lists)),
         bounds,
         names,
-        _given(on_bad_vectors, "on_bad_vectors"),
+        given(on_bad_vectors, "on_bad_vectors"),
     )
     found = search_all(built, wanted, threads=threads, is_stopped=is_stopped)
     rows = _result(found, built, lists[3].flatten())
     return pa.LargeListArray.from_arrays(pa.array(bounds), rows)
-
-
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    """Join the chunks that DuckDB has filled."""
-    whole = column.combine_chunks()
-    return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
-
-
-def _bounds(lists: pa.Array) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(lists.value_lengths().to_numpy())]).astype(np.int64)
 
 
 def _scopes(
@@ -263,9 +238,3 @@ def _result(found: list[Edges], scopes: list[Scope], ids: pa.Array) -> pa.Struct
     fields |= {f"nearest_{name}": nearest.field(name) for name in nearest.type.names}
     fields["usable"] = pa.array(np.concatenate([edges.usable for edges in found]))
     return pa.StructArray.from_arrays(list(fields.values()), names=list(fields))
-
-
-def _given(value: Any, name: str) -> Any:
-    if value is None:
-        raise CohortError(f"{name} is NULL; leave it out to take its default")
-    return value

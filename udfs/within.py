@@ -97,7 +97,8 @@ class Within:
         n = self._intra.shape[1]
         noise = np.square(4 * self._slack)
         around = self._intra - self._intra.mean(axis=1, keepdims=True)
-        sums = (self._products.sum(axis=2) + (n - 1) * around @ around.T) / 2
+        sums = (self._products.sum(axis=2) + (n - 1) * (around @ around.T)) / 2
+        sums = (sums + sums.T) / 2
         by_unit = self._products.transpose(2, 0, 1)
         scale = _scale(sums, n * (n - 1) / 2 * noise)
         profile_r = by_unit / _scale(by_unit, (n - 1) * noise)
