@@ -29,7 +29,9 @@ def retrieval(units, a, b):
 
 
 def d_cos(units, a, b):
-    return np.mean([cdist(p[None], q[None], "cosine")[0, 0] for p, q in zip(units[a], units[b])])
+    return np.mean(
+        [cdist(p[None], q[None], "cosine")[0, 0] for p, q in zip(units[a], units[b], strict=True)]
+    )
 
 
 def pairwise(units, s):
