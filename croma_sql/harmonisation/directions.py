@@ -106,11 +106,13 @@ def without_directions(
     added = moments(blocks, fitted_on, fold, folds)
     d = added.xy.shape[2]
     wanted = _checked(n_directions, fitted_on.k - 1, d)
-    xx, xy = added.xx.sum(axis=0), added.xy.sum(axis=0)
     mean, directions = np.empty((folds, d)), np.empty((folds, wanted, d))
     for one in range(folds):
+        others = (
+            np.arange(folds) != one
+        )  # added up anew: a difference would keep a trace of its own
         try:
-            found = effects(xx - added.xx[one], xy - added.xy[one], fitted_on.k)
+            found = effects(added.xx[others].sum(axis=0), added.xy[others].sum(axis=0), fitted_on.k)
         except np.linalg.LinAlgError as error:
             raise HarmonisationError(
                 "without the groups of one fold, what is to be kept cannot be told from the "

@@ -81,12 +81,11 @@ def fit(blocks: Blocks, design: Design, group: Levels, how: How) -> Fitted:
 
 def _pooled(blocks: Blocks, design: Design, group: Int) -> tuple[Blocks, Design, Int]:
     """Means over the rows of a group that are alike in confounder and categories."""
-    alike = [group, design.confounder.codes]
-    alike += [values.codes for values in design.covariates.values() if isinstance(values, Levels)]
-    _, first, unit = np.unique(
-        np.column_stack(alike), axis=0, return_index=True, return_inverse=True
-    )
-    unit = unit.reshape(-1)
+    unit = group
+    for values in (design.confounder, *design.covariates.values()):
+        if isinstance(values, Levels):
+            unit = np.unique(unit * len(values.names) + values.codes, return_inverse=True)[1]
+    _, first = np.unique(unit, return_index=True)
     sums, size = None, np.zeros(len(first))
     for rows, matrix in blocks():
         if sums is None:
