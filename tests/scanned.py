@@ -59,7 +59,7 @@ def on_a_line(seed, n=40, scanners=4):
     return offset(seed, 1.0) + where[..., None] * offset(seed + 1, 1.0)
 
 
-def tiles(found, per_unit=1, seed=0, **attributes):
+def tiles(found, attributes=None, per_unit=1, seed=0):
     """Frame of samples; the mean vector of each unit's tiles is its vector."""
     rng = np.random.default_rng(seed)
     scanners, n, d = found.shape
@@ -74,15 +74,18 @@ def tiles(found, per_unit=1, seed=0, **attributes):
             "patient": [f"p{p:03d}" for p in patient],
             "scanner": [SCANNERS[s] for s in scanner],
             "embedding": pl.Series(each, dtype=pl.Array(pl.Float64, d)),
-            **{name: pl.Series(values).gather(patient) for name, values in attributes.items()},
+            **{
+                name: pl.Series(values).gather(patient)
+                for name, values in (attributes or {}).items()
+            },
         }
     )
 
 
-def warehouse(root, encoders, per_unit=1, permutations=19, **attributes):
+def warehouse(root, encoders, attributes=None, per_unit=1, permutations=19):
     """Compare the units of encoders {name: (scanners, units, d)}; give a connection."""
     for name, found in encoders.items():
-        frame = tiles(found, per_unit, **attributes)
+        frame = tiles(found, attributes, per_unit)
         samples = frame.drop("embedding")
         croma_sql.import_embeddings(root, frame, encoder=name, dataset="d", samples=samples)
     croma_sql.add_benchmark(root, "scanners", SELECT)

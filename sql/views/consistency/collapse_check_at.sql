@@ -42,9 +42,9 @@ WITH
             *,
             d_cos / nullif(intra_distance, 0) AS relative_d_cos,
             CASE
-                WHEN coalesce(min_spread::DOUBLE >= 0, false) IS FALSE THEN error(
+                WHEN NOT coalesce(min_spread::DOUBLE BETWEEN 0 AND 2, false) THEN error(
                     'collapse_check_at: min_spread is ' || coalesce(min_spread::VARCHAR, 'NULL')
-                    || '; it is a cosine distance, 0 or more'
+                    || '; it is a cosine distance, from 0 to 2'
                 )
                 WHEN least(mean_distance, intra_distance) < min_spread THEN 'no_spread'
                 WHEN effective_rank < 2 AND n_units > 3 THEN 'low_rank'

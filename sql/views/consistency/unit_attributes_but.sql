@@ -5,7 +5,7 @@
 -- input   names: list of the view's own columns, in lower case; an attribute that goes by one of them
 --         is left out
 -- NULL    as in unit_attributes
--- notes   A query that takes no attribute does not read the samples: DuckDB leaves the join out.
+-- notes   An aggregate that takes no attribute does not read the samples: DuckDB leaves the join out.
 CREATE OR REPLACE MACRO unit_attributes_but(names) AS TABLE
 SELECT
     benchmark,
