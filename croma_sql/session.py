@@ -47,6 +47,7 @@ VIEWS = (  # each reads only what stands before it
     "centre/probe_predictions",
     "centre/probe_accuracy",
     "centre/centre_encoding",
+    "centre/harmonisation",
     "consistency/unit_attributes",
     "consistency/unit_attributes_but",
     "consistency/units",

@@ -8,16 +8,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from croma_sql.errors import HarmonisationError, listed
 from croma_sql.harmonisation.design import ROWS_AT_ONCE, Float, Int
 from croma_sql.harmonisation.fitting import Fitted
-from croma_sql.vectors import in_memory, with_direction
+from croma_sql.vectors import Matrix, in_memory, with_direction
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.embedding_files import read_shape, read_vectors
 from croma_sql.warehouse.harmonised import KEY, SAMPLE, Origin
 from croma_sql.warehouse.parquet import WRITING, metadata, read_footer, read_metadata
 from croma_sql.warehouse.vectors import shape_of
+
+NOTHING_LEFT = 1e-12  # of the length before
 
 
 class Stream:
@@ -72,7 +75,7 @@ class Stream:
                 vectors = np.zeros((len(ids), self._d), np.float32)
                 with np.errstate(over="ignore"):
                     vectors[there] = fitted.apply(place, matrix[there].astype(np.float64))
-                _check_directions(vectors[there], ids.filter(pa.array(there)))
+                _check_directions(vectors[there], matrix[there], ids.filter(pa.array(there)))
                 column = pa.FixedSizeListArray.from_arrays(
                     pa.array(vectors.reshape(-1)), type=kind, mask=pa.array(~there)
                 )
@@ -82,11 +85,11 @@ class Stream:
             about = {"format": layout.FORMAT, "dropped": dropped, "n_null": nulls}
             writer.add_key_value_metadata(metadata(about | {KEY: self._source.about}))
 
-    def _places(self, ids: pa.Array) -> tuple[Int, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+    def _places(self, ids: pa.Array) -> tuple[Int, NDArray[np.bool_]]:
         index = pc.index_in(ids, self.ids)
         return index.drop_null().to_numpy().astype(np.int64), np.asarray(pc.is_valid(index))
 
-    def _read(self, path: Path) -> Iterator[tuple[pa.Array, np.ndarray]]:
+    def _read(self, path: Path) -> Iterator[tuple[pa.Array, Matrix]]:
         for ids, matrix in read_vectors(path):
             yield ids.cast(pa.string()), matrix
             self._done += len(ids)
@@ -100,8 +103,10 @@ def n_null(path: Path) -> int:
     return found if isinstance(found, int) else 0
 
 
-def _check_directions(vectors: np.ndarray, ids: pa.Array) -> None:
-    lost = ~with_direction(in_memory(vectors).square)
+def _check_directions(vectors: Matrix, before: Matrix, ids: pa.Array) -> None:
+    """Refuse what is not finite, or so near zero that its direction is one of rounding."""
+    square = in_memory(vectors).square
+    lost = ~with_direction(square) | (square <= NOTHING_LEFT**2 * in_memory(before).square)
     if lost.any():
         raise HarmonisationError(
             f"harmonising leaves {lost.sum()} vectors without a direction, zero or beyond what "
