@@ -50,7 +50,7 @@ def test_margins_agree_with_the_reference_package(demo):
 
 def test_its_queries_find_the_scanner_and_zone_that_are_fragile(demo):
     answers = [demo.sql(query).pl() for _, query in queries()]
-    assert [len(answer) for answer in answers] == [6, 18, 5]
+    assert [len(answer) for answer in answers] == [6, 18, 5, 3]
     worst = answers[2].row(0, named=True)
     assert (worst["scanner"], worst["zone"]) == ("warm_soft", "border")
     assert worst["f0"] > 0.7
@@ -60,3 +60,16 @@ def test_it_leaves_a_study_alone(tmp_path):
     croma_sql.import_samples(tmp_path, pl.DataFrame({"sample_id": ["a"]}), dataset="mine")
     with pytest.raises(croma_sql.CromaSqlError, match="is a warehouse of 'mine'"):
         build(tmp_path)
+
+
+def test_a_colour_histogram_is_not_collapsed_and_yet_loses_places(demo):
+    """Scanners move all of its places alike: geometry stays, and hardly one is found again."""
+    name, query = list(queries())[3]
+    assert "same place" in name
+    found = {row["encoder"]: row for row in demo.sql(query).pl().rows(named=True)}
+    assert set(found) == set(ENCODERS)
+    histogram = found["rgb_histogram"]
+    assert histogram["mr_1nn"] < 0.1 < 0.3 < found["efficientnet_lite0"]["mr_1nn"]
+    assert histogram["d_cos"] == min(row["d_cos"] for row in found.values())
+    assert histogram["mantel_r"] > 0.99
+    assert not any(row["is_collapse"] for row in found.values())
