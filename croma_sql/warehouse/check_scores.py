@@ -63,14 +63,13 @@ def check_scores(root: Path, read: Read, file: layout.ScoresFile) -> list[str]:
         return [f"{file.path}: there is no benchmark {file.benchmark!r} (any more)"]
     if file.encoder not in {embeddings.encoder for embeddings in layout.embeddings_files(root)}:
         return [f"{file.path}: there are no embeddings of {file.encoder!r} (any more)"]
-    problems = _out_of_range(file, table)
     try:
         work = planned(root, file, read(file.benchmark))
     except ScoringError:  # samples without a vector yet: out of date, which is no fault
-        return problems
+        return _out_of_range(file, table)
     if work.is_up_to_date(file.path) and not _has_rows_of(work, file, table):
-        problems.append(f"{file.path} does not hold the rows of its benchmark; {AGAIN}")
-    return problems
+        return [f"{file.path} does not hold the rows of its benchmark; {AGAIN}"]
+    return _out_of_range(file, table)
 
 
 def check_members(root: Path, read: Read, benchmark: str, path: Path) -> list[str]:
