@@ -139,25 +139,32 @@ def test_samples_left_out_are_passed_over_by_scoring(root):
 
 
 def test_before_and_after_in_one_query(root):
-    built(root, tiles(600))
+    built(root, tiles(300))
     for method in METHODS:
         croma_sql.harmonise(root, encoder="e", benchmark="b", method=method, keep=["label"])
     croma_sql.score(root, k=15)
+    croma_sql.score_centre(root, trials=1)
     with croma_sql.connect(root) as con:
         found = con.sql("FROM harmonisation ORDER BY encoder").pl()
         summary = con.sql("FROM encoder_summary JOIN encoders USING (encoder)").pl()
         ri = con.sql("FROM fixed_k_summary WHERE protocol = 'median_k'").pl()
+        encoding = con.sql("FROM centre_encoding").pl()
     assert found["method"].to_list() == ["combat", "directions", "mean"]
     assert set(found["harmonised_from"]) == {"e"}
     assert found["keep"].to_list() == [["label"]] * 3
-    for column, table in (("croma", summary), ("f0", summary), ("ri", ri), ("conf_bacc", ri)):
+    columns = [("croma", summary), ("f0", summary), ("ltm10", summary), ("ri", ri)]
+    columns += [("bio_bacc", ri), ("conf_bacc", ri)]
+    columns += [(name, encoding) for name in encoding.columns[2:] if "chance" not in name]
+    for column, table in columns:
         value = dict(table.select("encoder", column).iter_rows())
         for encoder, after, change in found.select("encoder", column, f"{column}_change").rows():
             assert after == value[encoder]
             assert change == value[encoder] - value["e"]
     assert (found["croma_change"] > 0.1).all()
-    assert (found["conf_bacc_change"] < -0.3).all()
-    assert found["fm_si"].null_count() == 3  # croma-sql centre has not been run
+    for of_centre in ("conf_bacc", "fm_si", "knn_confounder_bacc", "linear_confounder_bacc"):
+        assert (found[f"{of_centre}_change"] < -0.2).all()
+    for of_label in ("bio_bacc", "linear_label_bacc"):
+        assert (found[f"{of_label}_change"] > -0.01).all()
 
 
 def test_of_paired_acquisitions_the_acquisition_is_removed(root):
