@@ -136,8 +136,12 @@ def connection(root: Path) -> duckdb.DuckDBPyConnection:
     croma_sql.add_benchmark(
         root, "paired", f"SELECT {columns}, unnest(['a', 'b']) AS subset FROM samples"
     )
+    croma_sql.add_benchmark(
+        root, "scans", "SELECT sample_id, slide AS unit, centre AS acquisition FROM samples"
+    )
     croma_sql.score(root, k=20, first_ranks=True)
-    croma_sql.score_centre(root, benchmark="centre", trials=2, folds=2)
+    croma_sql.score_consistency(root, permutations=9)
+    croma_sql.score_centre(root, benchmark="centre", trials=2, folds=2, k_range=(2, 4))
     con = croma_sql.connect(root)
     names = {"class": "label", "centre": "confounder", "slide": "group_id"}
     con.register("tiles", tiles.rename(names))

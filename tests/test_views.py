@@ -78,7 +78,7 @@ def test_attributes_may_go_by_any_word_of_the_views(root, tiles):
         croma_sql.import_embeddings(root / name, tiles, encoder="e", dataset="d", samples=samples)
         croma_sql.add_benchmark(root / name, "b", SELECT)
         croma_sql.score(root / name, k=5, first_ranks=True, on_undefined="null")
-        croma_sql.score_centre(root / name, trials=2, folds=2)
+        croma_sql.score_centre(root / name, trials=2, folds=2, k_range=(2, 4))
         with croma_sql.connect(root / name) as con:
             con.execute(f"CREATE TABLE points AS {POINTS}")
             asked = relations().items()

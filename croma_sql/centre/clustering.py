@@ -209,7 +209,8 @@ class _Quartet:
         n = len({vector.tobytes() for vector in self._vectors})
         most = min(how.k_range[1], n, len(self.rows) - 1)
         self._ks = range(how.k_range[0], most + 1) if n > 1 else range(0)
-        self._work = len(self._ks) * INITS_OF_COUNT + how.trials * INITS_OF_TRIAL
+        self._of_trial = INITS_OF_TRIAL * (how.k_range[0] + most)  # for the k in the middle
+        self._work = 2 * INITS_OF_COUNT * sum(self._ks) + how.trials * self._of_trial
         self._done = 0
 
     def silhouettes(self) -> pl.DataFrame:
@@ -220,8 +221,7 @@ class _Quartet:
             labels = kmeans(self._vectors, k, self._how.seed, INITS_OF_COUNT)
             found[k] = float(np.mean(silhouettes(self._scope, labels, one_by_one)))
 
-        # The largest take longest: begun first, none is left for one thread at the end.
-        self._for_each(measure, self._ks[::-1], self._advance(INITS_OF_COUNT))
+        self._for_each(measure, self._ks, lambda k: self._advance(2 * INITS_OF_COUNT * k))
         columns = {"k": list(self._ks), "silhouette": [found[k] for k in self._ks]}
         return pl.DataFrame(columns, {"k": pl.Int32, "silhouette": pl.Float64}, nan_to_null=True)
 
@@ -237,7 +237,8 @@ class _Quartet:
             aris[trial] = [adjusted_rand_score(truth, labels) for truth in truths]
 
         if k is not None:
-            self._for_each(run, range(self._how.trials), self._advance(INITS_OF_TRIAL))
+            trials = range(self._how.trials)
+            self._for_each(run, trials, lambda _: self._advance(self._of_trial))
         columns = {
             "trial": np.arange(self._how.trials, dtype=np.int32),
             "k": pl.Series([k] * self._how.trials, dtype=pl.Int32),
@@ -246,12 +247,9 @@ class _Quartet:
         }
         return pl.DataFrame(columns, nan_to_null=True)
 
-    def _advance(self, starts: int) -> Callable[[int], None]:
-        def advance(_: int) -> None:
-            self._done += starts
-            self._report(self._done / self._work)
-
-        return advance
+    def _advance(self, work: int) -> None:
+        self._done += work
+        self._report(self._done / self._work)
 
 
 def kmeans(vectors: NDArray[np.float32], k: int, seed: int, starts: int) -> Codes:

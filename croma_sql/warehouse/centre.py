@@ -57,6 +57,7 @@ def score_centre(
     benchmark: str | None = None,
     encoder: str | None = None,
     trials: int = 50,
+    k_range: tuple[int, int] = (2, 30),
     folds: int = 5,
     seed: int = 0,
     threads: int | None = None,
@@ -81,6 +82,8 @@ def score_centre(
         so are benchmarks of paired acquisitions.
     trials : int, default 50
         Runs of k-means per quartet.
+    k_range : (int, int), default (2, 30)
+        Least and largest number of clusters.
     folds : int, default 5
         Parts in which the probes predict. A target with a class in fewer groups is not probed.
     seed : int, default 0
@@ -128,7 +131,7 @@ def score_centre(
     """
     root = layout.open_warehouse(warehouse)
     how = How(
-        Trials(trials, seed=seed).checked(),
+        Trials(trials, k_range, seed).checked(),
         Folds(folds, seed=seed).checked(),
         checked_threads(threads) or available_cores(),
     )
