@@ -146,7 +146,8 @@ def connection(root: Path) -> duckdb.DuckDBPyConnection:
     names = {"class": "label", "centre": "confounder", "slide": "group_id"}
     con.register("tiles", tiles.rename(names))
     con.execute(
-        "CREATE VIEW scans AS SELECT group_id AS unit, confounder AS acquisition, embedding FROM tiles"
+        "CREATE VIEW scans AS "
+        "SELECT group_id AS unit, confounder AS acquisition, embedding FROM tiles"
     )
     con.execute("CREATE VIEW points AS SELECT benchmark, encoder, 3 AS k FROM encoder_summary")
     con.execute("CREATE VIEW encoder_panel AS FROM encoder_panel_at(5)")

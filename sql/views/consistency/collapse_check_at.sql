@@ -5,19 +5,21 @@
 -- reads   consistency_summary, acquisition_files
 -- input   min_spread: cosine distance below which all units lie at one place; 0.01 in collapse_check
 -- output  d_cos, intra_distance, mr_1nn, mantel_r: as in consistency_summary; relative_d_cos: d_cos /
---         intra_distance: how far a unit moves from one acquisition to another, as a share of how far units
---         lie apart: it has no scale, so that an offset common to all vectors does not change it;
---         mean_distance: between every two vectors of whatever unit and acquisition; effective_rank: of the
---         units under one acquisition (see acquisitions), the mean over acquisitions; d_cos_rank,
---         relative_rank: among the encoders of the benchmark, 1 is the lowest; controls too, since this
---         is a check and no contest; collapse_reason; is_collapse: whether there is one. The first of these
---         that holds: no_spread: units lie within min_spread of each other, under each acquisition or all
---         together; low_rank: effective_rank is below 2, they lie on a line (of more than three units,
---         which always do nearly); compact: d_cos is lower than that of the others, because units lie closer
---         together and not because they move less: intra_distance is at most 0.8 of the others', mr_1nn
---         is 0.05 below theirs or more, and so is mantel_r, or else relative_d_cos is above 1.25 of theirs.
---         The others' is the median over the other encoders of the benchmark without no_spread or low_rank,
---         so that an encoder that is alone is not called compact
+--         intra_distance, how far a unit moves from one acquisition to another as a share of how far units
+--         lie apart, which an offset common to all vectors hardly changes; mean_distance: between every
+--         two vectors, of whatever unit and acquisition; effective_rank: of the units under one
+--         acquisition (see acquisitions), the mean over acquisitions; d_cos_rank, relative_rank: among the
+--         encoders of the benchmark, 1 is the lowest, controls too, since this is a check and no contest;
+--         is_collapse; collapse_reason, the first of these that holds:
+--         (1) no_spread: the mean distance of units is below min_spread, under one acquisition
+--         (intra_distance) or all together;
+--         (2) low_rank: effective_rank is below 2, they lie on a line (of more than three units, since so
+--         few always do nearly);
+--         (3) compact: d_cos is lower than the others', but because units lie closer together, not because
+--         they move less: intra_distance is at most 0.8 of theirs, mr_1nn is lower by 0.05 or more, and
+--         either mantel_r is lower by 0.05 or more or relative_d_cos is above 1.25 of theirs. Theirs is the
+--         median over the other encoders of the benchmark that are neither (1) nor (2), so that an
+--         encoder that is alone is never called compact
 -- NULL    relative_d_cos and its rank where intra_distance is 0; effective_rank where all vectors coincide;
 --         collapse_reason where there is none
 -- notes   no_spread and low_rank tell that distances are of little use, not that ranks are: mr_1nn and
