@@ -1,7 +1,7 @@
 """Columns of lists, one list per scope, as DuckDB hands them to a function."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from croma_sql.errors import CohortError
 from croma_sql.udfs import jobs
 
 
+@cache  # nothing else keeps a function alive that was added through a cursor that is closed
 def beginning(search: Callable[..., Any]) -> Callable[..., pa.Array]:
     """Make the function that begins a search.
 
