@@ -212,7 +212,7 @@ class _Kept:
         return (
             whole
             and all(one == first for one in self.about)
-            and first["fingerprint"] == fingerprint
+            and first.get("fingerprint") == fingerprint
         )
 
     @property
