@@ -60,7 +60,12 @@ def combat(
     Notes
     -----
     What acts differently on different labels is not removed: one shift and one scale per confounder
-    is all there is.
+    is all there is. A probe of the confounder may find it among samples of one label when it no
+    longer does among all.
+
+    All rows are fitted on, those of a probe's held-out groups too. Their means were made equal, so
+    those of any part of the groups lean away from those of the rest, and a linear probe falls below
+    chance, not to it. That is no less of the confounder than at chance.
 
     References
     ----------

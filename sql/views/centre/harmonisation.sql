@@ -6,7 +6,9 @@
 --         this one), method, fit_on, keep. Then each metric and its change: after less before. croma,
 --         f0, ltm10: encoder_summary; ri, bio_bacc, conf_bacc: fixed_k_summary, both encoders at one k
 --         (median_k); the rest: centre_encoding. Harmonising did what it should where confounder
---         metrics (conf_bacc, fm_si, ..._confounder_bacc) fall and those of the label do not
+--         metrics (conf_bacc, fm_si, ..._confounder_bacc) fall and those of the label do not. A linear
+--         probe of the confounder may fall below chance, for means were made equal over all groups,
+--         those that it is tried on too: read that as chance
 -- NULL    a metric that has not been computed (croma-sql score --k 101, croma-sql centre), or is undefined, and its change
 CREATE OR REPLACE VIEW harmonisation AS
 WITH
