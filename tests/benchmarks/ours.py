@@ -77,6 +77,18 @@ def panel(inputs: Inputs, options: dict[str, Any]) -> Lap:
     return compute, describe
 
 
+def silhouettes(inputs: Inputs, options: dict[str, Any]) -> Lap:
+    """Measure the silhouettes of the confounder through the public door."""
+    import croma_sql
+
+    cluster = inputs.columns["confounder"]
+
+    def compute() -> Any:
+        return croma_sql.silhouettes(inputs.vectors, cluster, threads=options["threads"])
+
+    return compute, lambda frame: {"silhouette": frame["silhouette"].to_numpy()}
+
+
 def warehouse(inputs: Inputs, options: dict[str, Any]) -> Lap:
     """Read the margins that the command line has stored, from Python."""
     import croma_sql

@@ -77,6 +77,18 @@ def croma_bootstrap(inputs: Inputs, options: dict[str, Any]) -> Lap:
     return compute, lambda found: {"lo": np.array([found.lo]), "hi": np.array([found.hi])}
 
 
+def sklearn_silhouettes(inputs: Inputs, options: dict[str, Any]) -> Lap:
+    """Measure the silhouettes of the confounder with scikit-learn, of all pairs in chunks."""
+    from sklearn.metrics import silhouette_samples
+
+    cluster = inputs.columns["confounder"]
+
+    def compute() -> Any:
+        return silhouette_samples(inputs.vectors, cluster, metric="cosine")
+
+    return compute, lambda found: {"silhouette": found}
+
+
 def _for_croma(inputs: Inputs, *, paired: bool) -> tuple[NDArray[np.float32], Any]:
     import pandas as pd
 
