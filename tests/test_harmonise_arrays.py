@@ -240,6 +240,15 @@ def test_a_shift_is_removed_in_the_dimensions_it_has_and_no_others():
             assert np.linalg.matrix_rank(spread, tol=1e-9) == rank
 
 
+def test_a_label_that_other_groups_lack_is_no_hindrance():
+    """'a' comes first and is in one slide per centre; with seed 7, one fold holds all three."""
+    cohort = planted()
+    label = np.where(cohort.slide < 3, "a", cohort.label)
+    for seed in (0, 7):
+        found = harmonised("directions", cohort, keep=label, seed=seed, folds=2)
+        assert probe(found, cohort.centre, cohort.slide) < 0.4
+
+
 def test_folds_follow_the_seed():
     cohort = planted()
     first, again, other = (harmonised("directions", cohort, seed=seed) for seed in (1, 1, 2))
@@ -378,6 +387,8 @@ GOOD = {
         ("directions", {"folds": 2, "n_directions": True}, "n_directions is True"),
         ("directions", {"folds": 2, "embeddings": np.arange(8.0)[:, None]}, "1 dimensions have"),
         ("directions", {"folds": 2, "seed": -1}, "seed is -1"),
+        ("directions", {"folds": 2, "keep": list("xyxyxyxy"), "group": [1, 2, 3, 4, 1, 2, 3, 4]},
+         "without the groups of one fold, what is to be kept cannot be told from the confounder"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_harmonised_is_refused(method, changes, message):

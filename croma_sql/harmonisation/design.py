@@ -99,7 +99,7 @@ def design(confounder: pa.Array, keep: Mapping[str, pa.Array], shown: pa.Array) 
     every = Design(removed, covariates, np.arange(_width(covariates)))
     total, within = _scatter(every)
     _check_told_apart(every, total, within)
-    found = replace(every, columns=_independent(within, total))
+    found = replace(every, columns=independent(within, total))
     if found.n <= found.k + len(found.columns):
         raise HarmonisationError(
             f"{found.n} rows are too few for {found.k} confounders and {len(found.columns)} "
@@ -189,7 +189,7 @@ def _scatter(every: Design) -> tuple[Float, Float]:
     return gram - np.outer(overall, overall) / every.n, gram - (sums.T / size) @ sums
 
 
-def _independent(scatter: Float, total: Float) -> Int:
+def independent(scatter: Float, total: Float) -> Int:
     """Columns whose scatter no others explain; ``total`` is what a column's is measured by."""
     from scipy.linalg import qr
 
@@ -209,21 +209,22 @@ def _check_told_apart(every: Design, total: Float, within: Float) -> None:
     """Refuse what would be removed with the confounder although it is to be kept."""
     ends = np.cumsum([0, *map(_width_of, every.covariates.values())])
     for (name, values), (start, stop) in zip(every.covariates.items(), pairwise(ends), strict=True):
-        if _is_confounded(total[start:stop, start:stop], within[start:stop, start:stop]):
+        if is_confounded(total[start:stop, start:stop], within[start:stop, start:stop]):
             raise HarmonisationError(
                 f"{name!r} cannot be kept while the confounder is removed: "
                 f"{_why(every.confounder, values)}, so nothing tells their effects apart. Keep "
                 "something else, or leave rows out until both vary within one another"
             )
-    if _is_confounded(total, within):
+    if is_confounded(total, within):
         raise HarmonisationError(
             f"{listed(every.covariates, show=10)} cannot be kept together while the confounder is "
             "removed: a combination of them is the same as the confounder. Keep fewer of them"
         )
 
 
-def _is_confounded(total: Float, within: Float) -> bool:
-    return len(_independent(within, total)) < len(_independent(total, total))
+def is_confounded(total: Float, within: Float) -> bool:
+    """Tell whether columns that vary, or a combination, do so between confounders only."""
+    return len(independent(within, total)) < len(independent(total, total))
 
 
 def _why(confounder: Levels, values: Levels | Float) -> str:

@@ -113,10 +113,10 @@ def without_directions(
         )  # added up anew: a difference would keep a trace of its own
         try:
             found = effects(added.xx[others].sum(axis=0), added.xy[others].sum(axis=0), fitted_on.k)
-        except np.linalg.LinAlgError as error:
+        except HarmonisationError as error:
             raise HarmonisationError(
-                "without the groups of one fold, what is to be kept cannot be told from the "
-                "confounder. Keep less, or take another seed or more folds"
+                f"without the groups of one fold, {error}. Keep less, or take another seed or more "
+                "folds"
             ) from error
         mean[one] = found.mean
         weighted = np.sqrt(found.size)[:, None] * found.shift

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from croma_sql.errors import HarmonisationError
-from croma_sql.harmonisation.design import Design, Float, Int
+from croma_sql.harmonisation.design import Design, Float, Int, independent, is_confounded
 
 Blocks = Callable[[], Iterator[tuple[Int, Float]]]  # rows of the design, and their vectors
 
@@ -55,14 +55,29 @@ def moments(blocks: Blocks, design: Design, fold: Int | None = None, folds: int 
 
 
 def effects(xx: Float, xy: Float, k: int) -> Effects:
-    """Solve the normal equations of a model of full rank.
+    """Solve the normal equations.
 
     The mean is that of the rows but for what is kept: confounders weigh by their size, as in
-    Johnson et al. 2007.
-    """
-    from scipy.linalg import solve
+    Johnson et al. 2007. Covariates of which these rows show nothing have no effect.
 
-    found = solve(xx, xy, assume_a="pos", check_finite=False)
-    size = np.diag(xx)[:k].copy()
+    Raises
+    ------
+    HarmonisationError
+        These rows do not tell what is to be kept from the confounder.
+    """
+    from scipy.linalg import cho_factor, cho_solve
+
+    size, sums, kept = np.diag(xx)[:k].copy(), xx[:k, k:], np.zeros((len(xx) - k, xy.shape[1]))
+    overall = sums.sum(axis=0)
+    total = xx[k:, k:] - np.outer(overall, overall) / size.sum()
+    within = xx[k:, k:] - (sums.T / size) @ sums
+    if is_confounded(total, within):
+        raise HarmonisationError("what is to be kept cannot be told from the confounder")
+    varying = independent(within, total)
+    some = np.concatenate([np.arange(k), k + varying])
+    scale = np.sqrt(np.diag(xx)[some])
+    factor = cho_factor(xx[np.ix_(some, some)] / np.outer(scale, scale), check_finite=False)
+    found = cho_solve(factor, xy[some] / scale[:, None], check_finite=False) / scale[:, None]
+    kept[varying] = found[k:]
     mean = size @ found[:k] / size.sum()
-    return Effects(size, mean, found[:k] - mean, found[k:])
+    return Effects(size, mean, found[:k] - mean, kept)
