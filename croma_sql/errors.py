@@ -33,7 +33,7 @@ class StatisticsError(CromaSqlError):
 
 
 class HarmonisationError(CromaSqlError):
-    """Vectors that cannot be harmonised: nothing to compare, or nothing that tells effects apart."""
+    """Vectors that cannot be harmonised: nothing to compare, or effects that are not told apart."""
 
 
 def listed(values: Iterable[object], *, show: int = 3) -> str:
