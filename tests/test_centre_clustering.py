@@ -133,6 +133,8 @@ def test_mistakes_are_told():
     label, confounder = list("aaaabbbb"), list("xxyyxxyy")
     with raises("no quartet", "the labels are 'a', 'b'", "the confounders 'x'"):
         croma_sql.clustering(EIGHT, label, ["x"] * 8)
+    with raises("no quartet"):
+        croma_sql.clustering(np.empty((0, 3)), [], [])
     for options, message in (
         ({"trials": 0}, "trials is 0; it is a whole number of at least 1"),
         ({"k_range": (1, 5)}, "the first of k_range is 1; it is a whole number of at least 2"),

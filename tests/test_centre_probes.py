@@ -128,6 +128,12 @@ def test_too_few_groups_are_told_or_leave_a_target_out():
     assert none["predicted"].null_count() == len(none) == 32
 
 
+def test_no_rows_are_not_probed():
+    with raises("column 'label' has no value; give it two"):
+        croma_sql.probes(np.empty((0, 3)), [], [], [])
+    assert croma_sql.probes(np.empty((0, 3)), [], [], [], on_few_groups="null").is_empty()
+
+
 def test_mistakes_are_told():
     label, confounder = list("aaaabbbb"), list("xxyyxxyy")
     for options, message in (

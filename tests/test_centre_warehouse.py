@@ -273,6 +273,28 @@ def test_vectors_that_are_null_or_dropped_take_no_part(root):
         assert croma_sql.check(root / way) == []
 
 
+def test_a_subset_without_vectors_has_nothing(root):
+    frame = tiles(n=160).sort("sample_id").with_columns(part=pl.Series(["p"] * 80 + ["q"] * 80))
+    vectors = frame["embedding"].to_numpy().copy()
+    vectors[:80] = np.nan
+    holes = frame.with_columns(embedding=pl.Series(vectors, dtype=pl.Array(pl.Float64, 8)))
+    select = SELECT.replace("FROM", ", part AS subset FROM")
+    done = measured(built(root, holes, select, on_bad_vectors="null"))
+    assert done.not_probed == (
+        "subset 'p': column 'label' has no value; give it two",
+        "subset 'p': column 'confounder' has no value; give it two",
+    )
+    kept = ask(root, "FROM clustering_scores ORDER BY quartet")
+    assert kept.select("quartet", "k", "trials")[0].rows() == [("p", None, 0)]
+    some = frame[80:]
+    found = croma_sql.silhouettes(*columns(some, "label"), sample_id=some["sample_id"])
+    told = ask(root, "FROM centre_encoding").row(0, named=True)
+    assert told["label_silhouette"] == pytest.approx(found["silhouette"].mean(), abs=1e-15)
+    assert told["clustering_score"] == kept["clustering_score"][1]
+    assert told["label_chance"] == 0.5
+    assert croma_sql.check(root) == []
+
+
 def test_a_class_in_few_groups_is_not_probed_and_that_is_told(root):
     frame = tiles().with_columns(
         label=pl.when(pl.col("group_id") == "slide1").then(pl.lit("rare")).otherwise("label")
@@ -404,7 +426,7 @@ def test_the_command_measures_and_shows(root, tmp_path):
         label=pl.when(pl.col("group_id") == "slide1").then(pl.lit("rare")).otherwise("label")
     )
     built(root, frame)
-    given = ("centre", root, "--trials", 2, "--folds", 3)
+    given = ("centre", root, "--trials", 2, "--folds", 3, "--max-k", 4)
     code, out, err = run(*given)
     assert code == 0
     assert err.startswith("b / e: not probed: column 'label': 'rare' is in 1 group(s)")

@@ -160,7 +160,8 @@ class Predictions:
 def too_few(target: str, classes: Classes, groups: Codes, folds: int) -> str:
     """Say why a target cannot be probed; empty if it can."""
     if len(classes.values) < 2:
-        return f"column {target!r} has one value only, {str(classes.values[0])!r}; give it two"
+        there = f"one value only, {classes.values[0]!r}" if len(classes.values) else "no value"
+        return f"column {target!r} has {there}; give it two"
     pairs = np.unique(np.stack([classes.code, groups]), axis=1)
     count = np.bincount(pairs[0])
     least = int(count.argmin())

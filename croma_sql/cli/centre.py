@@ -14,6 +14,7 @@ from croma_sql.warehouse.centre import ScoredCentre, score_centre
 
 IN_ORDER = "ORDER BY benchmark, fm_si NULLS LAST, encoder"
 SHOWN = 3
+LEAST_K = 2
 
 
 def centre(
@@ -21,6 +22,7 @@ def centre(
     benchmark: Benchmark = None,
     encoder: Encoder = None,
     trials: Annotated[int, typer.Option(help="Runs of k-means per quartet.", min=1)] = 50,
+    max_k: Annotated[int, typer.Option(help="Largest number of clusters to try.", min=2)] = 30,
     folds: Annotated[int, typer.Option(help="Parts in which probes predict.", min=2)] = 5,
     seed: Annotated[int, typer.Option(help="Of k-means and of the folds.", min=0)] = 0,
     threads: Annotated[int | None, typer.Option(help="Default: all cores.", min=1)] = None,
@@ -39,6 +41,7 @@ def centre(
             benchmark=benchmark,
             encoder=encoder,
             trials=trials,
+            k_range=(LEAST_K, max_k),
             folds=folds,
             seed=seed,
             threads=threads,
