@@ -54,6 +54,8 @@ def all_cases(scale: float) -> dict[str, Case]:
 
     cases = [make(sized) for make in (_camelyon, _confounder, _panel, _tcga, _paired)]
     cases += [make(sized) for make in (_cells, _scopes, _memory, _growth, _cli, _bootstrap)]
+    cases += [make(sized) for make in (_silhouettes,)]
+    cases.append(_acquisitions(sized))
     return {case.name: case for case in cases}
 
 
@@ -229,3 +231,35 @@ def _bootstrap(sized: Sized) -> Case:
         ),
         (SLOW,),
     )  # fmt: skip
+
+
+def _acquisitions(sized: Sized) -> Case:
+    n = sized(5 * 384, 5)
+    data = {"name": "acquisitions", "manifest": "acquired", "n": n, "d": 2560, "label": 0.6}
+    options = {"acquisitions": 5, "permutations": 999}
+    return Case(
+        "acquisitions",
+        f"{n // 5} units x 5 acquisitions, 2,560 x float32, all metrics, 999 permutations",
+        (
+            Variant("compare", "consistency", data, options, role="ours"),
+            Variant("croma_sql.consistency", "consistency", data, options | {"scope": True}),
+            Variant("compare, no permutations", "consistency", data,
+                    options | {"permutations": 0}),
+            Variant("numpy and scipy", "by_definition", data, options),
+        ),
+        ("also measured: profile r, effective rank; numpy and scipy go without them",),
+    )  # fmt: skip
+
+
+def _silhouettes(sized: Sized) -> Case:
+    data = {"name": "silhouettes", "manifest": "camelyon", "n": sized(CAMELYON), "d": 1536}
+    return Case(
+        "silhouettes",
+        "FM-SI of Camelyon: cosine silhouettes of 2 centres, 1,536 x float32",
+        (
+            Variant("croma_sql.silhouettes", "silhouettes", data, role="ours"),
+            Variant("scikit-learn, silhouette_samples", "sklearn_silhouettes", data),
+        ),
+        ("scikit-learn measures all pairs of rows, in float32 chunks of 1 GiB",),
+        memory=True,
+    )

@@ -110,6 +110,9 @@ def layout(data: Data) -> tuple[Columns, NDArray[np.int64]]:
         columns = {name: np.tile(column, data.n // 1200) for name, column in one.items()}
         columns["sample_id"] = _columns(*[np.arange(data.n)] * 3)["sample_id"]
         return columns, np.arange(0, data.n + 1, 1200)
+    elif data.manifest == "acquired":  # units as labels, five acquisitions as confounders
+        row = np.arange(data.n)
+        columns = _columns(row % (data.n // 5), row // (data.n // 5), row)
     elif data.manifest == "scopes":
         sizes = np.random.default_rng(3).integers(4, 41, size=data.n // 22)
         return small_scopes(sizes), np.concatenate([[0], np.cumsum(sizes)])

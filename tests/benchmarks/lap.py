@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import acquisitions
 import numpy as np
 import ours
 import peers
@@ -24,9 +25,12 @@ LAPS = {
     "margins": ours.margins,
     "search_all": ours.search_all,
     "panel": ours.panel,
+    "silhouettes": ours.silhouettes,
     "warehouse": ours.warehouse,
     "bootstrap": ours.bootstrap,
     "rank_stability": ours.rank_stability,
+    "consistency": acquisitions.consistency,
+    "by_definition": acquisitions.by_definition,
     "croma": peers.croma,
     "croma_panel": peers.croma_panel,
     "croma_bootstrap": peers.croma_bootstrap,
@@ -34,6 +38,7 @@ LAPS = {
     "triangle": peers.triangle,
     "faiss": peers.faiss,
     "sklearn": peers.sklearn,
+    "sklearn_silhouettes": peers.sklearn_silhouettes,
 }
 
 
