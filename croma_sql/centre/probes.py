@@ -22,7 +22,7 @@ from croma_sql.vectors import OnBadVectors
 TARGETS = ("label", "confounder")
 PROBES = ("knn", "linear")
 ITERATIONS = 1000
-AT_ONCE = 2 * 10**10  # multiplications of k-NN that nothing can stop, about a second
+AT_ONCE = 4 * 10**9  # multiplications of k-NN that nothing can stop, a fraction of a second
 
 Matrix = NDArray[np.float32]
 OnFewGroups = Literal["error", "null"]

@@ -15,6 +15,8 @@ vectors.py          the vectors it reads, in memory or set aside on disk (spill.
 score_schemas.py    tables of scores and their columns; score_tables.py writes those of the search
 consistency.py      units compared across acquisitions, kept as Parquet
 complete_units.py   their mean vectors, and who is left out; pooled.py adds them up in a stream
+centre.py           how strongly the confounder is encoded, kept as Parquet; centre_tables.py
+                    measures it
 views.py            SQL views over the files
 info.py, check.py   what is there, and whether every file is as it should be (check_scores.py)
 """
