@@ -131,7 +131,7 @@ def probes(
         for name, classes in targets.items():
             problem = too_few(name, classes, groups, how.folds)
             if problem:
-                raise CohortError(f"{problem}, or keep this target as NULL: on_few_groups='null'")
+                raise CohortError(f"{problem}; or keep this target as NULL: on_few_groups='null'")
     found = predict(rows.scope, order, targets, groups, how, threads, on_progress)
     named = {
         name: pl.Series(rows.columns[name].take(pa.array(order)))
@@ -170,7 +170,7 @@ def too_few(target: str, classes: Classes, groups: Codes, folds: int) -> str:
     return (
         f"column {target!r}: {str(classes.values[least])!r} is in {count[least]} group(s), fewer "
         f"than the {folds} folds, so it cannot be both learnt and tested everywhere. Ask for fewer "
-        "folds, leave the class out"
+        "folds, or leave the class out"
     )
 
 
