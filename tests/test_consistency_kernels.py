@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from croma_sql.udfs.acquisitions import compare
 from croma_sql.udfs.across import Across
 from croma_sql.udfs.directions import directions
+from croma_sql.udfs.neighbourhoods import last_places
 from croma_sql.udfs.pooling import Pool
+from croma_sql.udfs.retrieval import look, own_distances
 from croma_sql.udfs.spread import centre, distances_to_others
 from croma_sql.udfs.within import Within
 
@@ -223,6 +225,52 @@ def test_blocks_do_not_matter(kind):
         assert mantel_r == pytest.approx(expected.mantel_r, abs=1e-9, nan_ok=True)
 
 
+BOUND = 1e-4
+
+
+def near_ties():
+    """Directions of 600 units under two acquisitions, of which many are equal, or nearly so."""
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal((2, 300, 8))[:, rng.integers(300, size=600)]
+    return z / np.linalg.norm(z, axis=2, keepdims=True)
+
+
+def measured(x, y):
+    """Distances, and what a matrix product may make of them that is off by up to `BOUND`."""
+    distances = ((x[:, None] - y[None]) ** 2).sum(axis=2) / 2
+    return distances, distances + np.random.default_rng(1).uniform(-BOUND, BOUND, distances.shape)
+
+
+def test_exact_distances_decide_ranks():
+    one, other = near_ties()
+    distances, off = measured(one, other)
+    own, half = np.empty(600), np.full(600, 0.5)
+    own_distances(one, other, own)
+    rows, cols = ((own.copy(), np.arange(600), np.zeros(600, np.int64)) for _ in range(2))
+    for first in range(0, 600, 40):
+        some = slice(first, first + 40)
+        block = np.ascontiguousarray(1.0 - off[:, some])
+        part = (of_cols[some] for of_cols in cols)
+        look(block, 0, first, half, half, one, other, own, BOUND, *rows, *part)
+    for (_, nearest, ahead), lines in ((rows, distances), (cols, distances.T)):
+        orders = [naive.ordered(line) for line in lines]
+        assert (ahead + 1).tolist() == [order.index(p) + 1 for p, order in enumerate(orders)]
+        assert nearest.tolist() == [order[0] for order in orders]
+
+
+@pytest.mark.parametrize("depth", [20, 599])
+def test_exact_distances_decide_neighbourhoods(depth):
+    one = near_ties()[0]
+    distances, off = measured(one[:50], one)
+    last = np.zeros((50, 600), np.int32)
+    last_places(off, 0, one, BOUND, depth, last)
+    for p, line in enumerate(distances):
+        order = [q for q in naive.ordered(line) if q != p]
+        places = np.full(600, depth + 1)
+        places[order[:depth]] = np.arange(1, depth + 1)
+        assert last[p].tolist() == places.tolist()
+
+
 def test_threads_do_not_matter(monkeypatch):
     monkeypatch.setattr("croma_sql.udfs.acquisitions.WORTH_SPREADING", 0)
     units = scanned(4, units=1100, d=12)
@@ -244,8 +292,11 @@ def test_depth_cuts_what_is_shared():
 def test_progress_and_stopping():
     shares = []
     units = scanned(6, units=600)
-    compare(units, 5, 0, 0, 1, on_progress=lambda progress: shares.append(progress.share))
-    assert shares == sorted(shares) and shares[-1] == 1.0 and len(shares) > 3
+    for permutations in (0, 500):
+        shares.clear()
+        compare(units, 5, permutations, 0, 1, on_progress=lambda told: shares.append(told.share))
+        assert shares == sorted(shares)
+        assert shares[-1] == 1.0 > shares[-2]
     with pytest.raises(KeyboardInterrupt):
         compare(units, 5, 0, 0, 1, is_stopped=lambda: True)
 

@@ -20,6 +20,7 @@ from croma_sql.udfs.tracker import OnProgress, Task, Tracker
 from croma_sql.udfs.within import Within
 
 WORTH_SPREADING = 1 << 26  # multiplications; below, a pool of threads costs more than it saves
+PERMUTED = 20  # multiplications of a product that take as long as one of permuted distances
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,10 @@ def compare(
     count, n, d = units.shape
     if count * (count + 1) * n * n * d < WORTH_SPREADING:
         threads = 1
-    tracker = Tracker(on_progress, count * (count + 1) // 2 * n * n)
+    pairs = count * (count - 1) // 2
+    cost = pairs * n * n // 2 * PERMUTED // d
+    shuffled = (permutations + 1) * cost if permutations else 0
+    tracker = Tracker(on_progress, (pairs + count) * n * n + shuffled)
     with cores(threads, is_stopped) as for_each:
 
         def do(tasks: Iterable[Task]) -> None:
@@ -114,7 +118,7 @@ def compare(
         profile_r, mantel_r, scale = within.correlations()
         mantel_p = np.full((count, count), np.nan)
         if permutations:
-            mantel_p = p_values(within.centred, scale, permutations, seed, do)
+            mantel_p = p_values(within.centred, scale, permutations, seed, do, cost)
     return Compared(
         across.distance,
         across.rank,

@@ -19,6 +19,7 @@ def p_values(
     permutations: int,
     seed: int,
     do: Callable[[Iterable[Task]], None],
+    cost: int,
 ) -> Float:
     """Share of permutations of units, itself among them, with a correlation at least as high.
 
@@ -28,6 +29,7 @@ def p_values(
     scale : (S, S), what sums of products are divided by to give correlations
     permutations : at least 1; the same for every pair
     do : gets what there is to do
+    cost : distances that take as long as one permutation
 
     Returns
     -------
@@ -38,10 +40,10 @@ def p_values(
     np.random.default_rng(seed).permuted(orders[1:], axis=1, out=orders[1:])
     sums = np.zeros((permutations + 1, count, count))
     step = max(1, GATHERED // (count * count * n * n // 4 + 1))
-    firsts = range(0, permutations + 1, step)
+    ranges = ((first, min(first + step, len(orders))) for first in range(0, len(orders), step))
     do(
-        (partial(crossed, centred, orders, sums, first, min(first + step, len(orders))), 0)
-        for first in firsts
+        (partial(crossed, centred, orders, sums, first, stop), (stop - first) * cost)
+        for first, stop in ranges
     )
     as_high = sums[1:] >= sums[0] - EQUAL * scale
     p = (1 + as_high.sum(axis=0)) / (1 + permutations)
