@@ -1,10 +1,11 @@
 """Where is an encoder fragile? Per-sample robustness margins of embeddings, in SQL."""
 
+from croma_sql.acquisitions.compared import Consistency
+from croma_sql.acquisitions.paired import consistency
 from croma_sql.arrays import margins, neighbours, typed_neighbours
 from croma_sql.centre.clustering import clustering
 from croma_sql.centre.probes import probes
 from croma_sql.centre.silhouettes import silhouettes
-from croma_sql.compared import Consistency
 from croma_sql.errors import (
     BenchmarkError,
     CohortError,
@@ -16,7 +17,6 @@ from croma_sql.errors import (
     WarehouseError,
 )
 from croma_sql.harmonisation.arrays import combat, mean_centred, without_directions
-from croma_sql.paired import consistency
 from croma_sql.progress import progress_bar
 from croma_sql.reports import (
     compare,
@@ -35,8 +35,8 @@ from croma_sql.session import connect
 from croma_sql.statistics import bootstrap, differences, rank_stability, spearman
 from croma_sql.statistics.enrichment import enrichment
 from croma_sql.statistics.subgroups import subgroups
-from croma_sql.udfs.duckdb_functions import register
-from croma_sql.udfs.polars_expressions import CromaExpressions
+from croma_sql.udfs.doors.duckdb_functions import register
+from croma_sql.udfs.doors.polars_expressions import CromaExpressions
 from croma_sql.udfs.scope import Progress
 from croma_sql.version import __version__
 from croma_sql.warehouse.benchmarks import add_benchmark

@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from croma_sql.cohort import Names, as_column, build_scope, checked_k, checked_m, checked_threads
 from croma_sql.edges import margins_of, nearest_lists, typed_lists
+from croma_sql.udfs.neighbours.search import search
 from croma_sql.udfs.scope import Scope, Wanted
-from croma_sql.udfs.search import search
 from croma_sql.udfs.tracker import OnProgress
 from croma_sql.vectors import OnBadVectors
 

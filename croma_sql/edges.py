@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from croma_sql.udfs.neighbours.votes import hits
 from croma_sql.udfs.scope import Codes, Edges, Neighbours, Scope
-from croma_sql.udfs.votes import hits
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def margins_of(edges: Edges, m: int) -> Margins:
     >>> import croma_sql
     >>> z = [[1.0, 0.0], [0.8, 0.6], [0.0, 1.0], [0.6, 0.8]]
     >>> scope = croma_sql.cohort.build_scope(z, [0, 0, 1, 1], [0, 1, 0, 1], [1, 2, 3, 4])
-    >>> edges = croma_sql.udfs.search.search(scope, croma_sql.udfs.scope.Wanted(m=1))
+    >>> edges = croma_sql.udfs.neighbours.search.search(scope, croma_sql.udfs.scope.Wanted(m=1))
     >>> margins_of(edges, 1).margin.round(6).tolist()  # (1 - 0.2) / (1 + 0.2) first
     [0.666667, -0.666667, 0.666667, -0.666667]
     """
@@ -84,8 +84,8 @@ def nearest_lists(
     """Per row, its nearest neighbours of any type: lists ``id``, ``type``, ``distance``.
 
     And lists ``label_hit``, ``confounder_hit``: whether the nearest so far vote for the sample's
-    own (see `croma_sql.udfs.votes.hits`). Parameters as in `typed_lists`; ``anchors`` are the rows
-    of their only scope that were searched.
+    own (see `croma_sql.udfs.neighbours.votes.hits`). Parameters as in `typed_lists`; ``anchors``
+    are the rows of their only scope that were searched.
     """
     offsets, neighbours, distances = _flat([edges.nearest for edges in found])
     label = np.concatenate([scope.label for scope in scopes])

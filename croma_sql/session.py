@@ -4,7 +4,7 @@ from pathlib import Path
 
 import duckdb
 
-from croma_sql.udfs.duckdb_functions import register
+from croma_sql.udfs.doors.duckdb_functions import register
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.score_schemas import Table
 from croma_sql.warehouse.views import add_source, add_view

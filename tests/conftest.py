@@ -16,8 +16,8 @@ def pytest_configure():
     And let Ctrl-C arrive, which a shell ignores in jobs that it starts in the background.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    newest = max(path.stat().st_mtime for path in COMPILED.glob("*.py"))
-    for path in (COMPILED / "__pycache__").glob("*.nb[ci]"):
+    newest = max(path.stat().st_mtime for path in COMPILED.rglob("*.py"))
+    for path in COMPILED.rglob("__pycache__/*.nb[ci]"):
         if path.stat().st_mtime < newest:
             path.unlink()
 

@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 from acquired import scanned
 
-from croma_sql.udfs.acquisitions import compare
-from croma_sql.udfs.across import Across
-from croma_sql.udfs.directions import directions
-from croma_sql.udfs.neighbourhoods import last_places
-from croma_sql.udfs.pooling import Pool
-from croma_sql.udfs.retrieval import look, own_distances
-from croma_sql.udfs.spread import centre, distances_to_others
-from croma_sql.udfs.within import Within
+from croma_sql.udfs.acquisitions.across import Across
+from croma_sql.udfs.acquisitions.compare import compare
+from croma_sql.udfs.acquisitions.directions import directions
+from croma_sql.udfs.acquisitions.neighbourhoods import last_places
+from croma_sql.udfs.acquisitions.pooling import Pool
+from croma_sql.udfs.acquisitions.retrieval import look, own_distances
+from croma_sql.udfs.acquisitions.spread import centre, distances_to_others
+from croma_sql.udfs.acquisitions.within import Within
 
 
 def as_parts(units):
@@ -103,7 +103,7 @@ def test_exact_distances_decide_neighbourhoods(depth):
 
 
 def test_threads_do_not_matter(monkeypatch):
-    monkeypatch.setattr("croma_sql.udfs.acquisitions.WORTH_SPREADING", 0)
+    monkeypatch.setattr("croma_sql.udfs.acquisitions.compare.WORTH_SPREADING", 0)
     units = scanned(4, units=1100, d=12)
     first, *others = (compare(units, 50, 20, 0, threads) for threads in (1, 2, 3))
     for other in others:

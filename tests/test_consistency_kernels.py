@@ -9,7 +9,7 @@ from acquired import scanned
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from croma_sql.udfs.acquisitions import compare
+from croma_sql.udfs.acquisitions.compare import compare
 
 # Cosine distances between directions on a plane: 0.2 for neighbours in this list, 0.4 from the
 # first to the third and from the second to the fourth, 1 from end to end, 0.04 in the middle.

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from acquired import scanned
 
-from croma_sql.udfs.acquisitions import compare
+from croma_sql.udfs.acquisitions.compare import compare
 
 TIMES = 4000
 BY_HAND = np.array(  # distances (0.4, 1, 0.2) and (0.2, 0.4, 1): r is -39/78

@@ -49,8 +49,8 @@ def scored(root, frame, select=MATCHED, **options):
 def searched_as(request, monkeypatch):
     """As small scopes are, as large ones are, and as those that do not fit into memory."""
     if request.param != "small":
-        monkeypatch.setattr("croma_sql.udfs.search.SMALL", 0)
-        monkeypatch.setattr("croma_sql.udfs.search.WORTH_SPREADING", 0)
+        monkeypatch.setattr("croma_sql.udfs.neighbours.search.SMALL", 0)
+        monkeypatch.setattr("croma_sql.udfs.neighbours.search.WORTH_SPREADING", 0)
     if request.param == "part by part":
         monkeypatch.setattr("croma_sql.warehouse.parts.ROWS_PER_PART", 30)
         monkeypatch.setattr("croma_sql.warehouse.score_tables.GROUP_ROWS", 64)

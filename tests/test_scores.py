@@ -10,8 +10,8 @@ import pytest
 from cohorts import AWKWARD, random_cohort
 
 import croma_sql
+from croma_sql.udfs.neighbours.tiled import bytes_per_anchor
 from croma_sql.udfs.scope import Wanted
-from croma_sql.udfs.tiled import bytes_per_anchor
 from croma_sql.warehouse.memory import GROUP_ROWS, Cut, Size, checked_memory, cut
 
 SELECT = "SELECT sample_id, label, confounder, group_id FROM samples"
@@ -186,7 +186,7 @@ def test_lists_that_had_to_be_searched_again_are_told(root, tiles, monkeypatch):
     """Distances that float32 cannot tell apart; each list counts once, however the work is cut."""
     near = tiles.with_columns(embedding=pl.lit(1.0) + 1e-15 * pl.col("embedding"))
     monkeypatch.setattr("croma_sql.warehouse.parts.ROWS_PER_PART", 20)
-    monkeypatch.setattr("croma_sql.udfs.search.SMALL", 0)
+    monkeypatch.setattr("croma_sql.udfs.neighbours.search.SMALL", 0)
     built(root, near)
     (done,) = croma_sql.score(root, m=5, **NULL)
     assert 0 < done.searched_again <= 2 * 90

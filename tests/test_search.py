@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 import croma_sql
 from croma_sql.cohort import build_scope
 from croma_sql.udfs import exact
-from croma_sql.udfs.arrange import Residuals, arrange
+from croma_sql.udfs.neighbours.arrange import Residuals, arrange
+from croma_sql.udfs.neighbours.search import search, search_all
+from croma_sql.udfs.neighbours.small import search_small
 from croma_sql.udfs.scope import Wanted
-from croma_sql.udfs.search import search, search_all
-from croma_sql.udfs.small import search_small
 from croma_sql.udfs.threads import cores, one_by_one
 
 EXACT = {"duplicates", "tied at every depth"}  # of integers, whose distances no rounding touches
@@ -87,8 +87,8 @@ def test_margins_and_reasons_are_those_of_the_naive_reference(name, m):
 @pytest.fixture
 def by_blocks(monkeypatch):
     """Search by blocks and on several threads, as large scopes are, also what is small."""
-    monkeypatch.setattr("croma_sql.udfs.search.SMALL", 0)
-    monkeypatch.setattr("croma_sql.udfs.search.WORTH_SPREADING", 0)
+    monkeypatch.setattr("croma_sql.udfs.neighbours.search.SMALL", 0)
+    monkeypatch.setattr("croma_sql.udfs.neighbours.search.WORTH_SPREADING", 0)
 
 
 @pytest.mark.parametrize("name", AWKWARD)

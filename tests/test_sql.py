@@ -110,7 +110,7 @@ def test_vectors_of_any_sql_type(tiles):
 
 def test_by_scores_each_group_by_itself(con, monkeypatch):
     """Six encoders of one cohort, with ids that repeat, on four DuckDB threads and the pool."""
-    monkeypatch.setattr("croma_sql.udfs.search.WORTH_SPREADING", 0)
+    monkeypatch.setattr("croma_sql.udfs.neighbours.search.WORTH_SPREADING", 0)
     cohorts = {f"encoder {seed}": random_cohort(seed, n=120) for seed in range(6)}
     con.execute("SET threads = 4")
     con.register(
@@ -140,7 +140,7 @@ def test_thousands_of_scopes_on_many_threads(con):
 
 def test_two_python_threads_on_two_cursors(con, monkeypatch):
     """Each search spreads over the pool, one after the other, and BLAS is as it was."""
-    monkeypatch.setattr("croma_sql.udfs.search.WORTH_SPREADING", 0)
+    monkeypatch.setattr("croma_sql.udfs.neighbours.search.WORTH_SPREADING", 0)
     before = threadpool_info()
     cohort = random_cohort(0, n=900, d=64)
     con.register("frame", cohort.frame())

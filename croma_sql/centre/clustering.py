@@ -15,8 +15,8 @@ from croma_sql.centre.workers import workers
 from croma_sql.cohort import checked_threads
 from croma_sql.errors import CohortError, StatisticsError, listed
 from croma_sql.statistics.options import whole_number
+from croma_sql.udfs.centre.silhouettes import silhouettes
 from croma_sql.udfs.scope import Codes, Scope
-from croma_sql.udfs.silhouettes import silhouettes
 from croma_sql.udfs.threads import ForEach, available_cores, one_by_one
 from croma_sql.vectors import OnBadVectors
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from croma_sql.centre.rows import Classes
-from croma_sql.udfs.duckdb_functions import design_statements
+from croma_sql.udfs.doors.duckdb_functions import design_statements
 from croma_sql.udfs.scope import Int
 
 _QUARTETS = """

@@ -7,7 +7,7 @@ import polars as pl
 
 from croma_sql.centre.rows import Rows, read_rows
 from croma_sql.cohort import checked_threads
-from croma_sql.udfs import silhouettes as exact_silhouettes
+from croma_sql.udfs.centre import silhouettes as exact_silhouettes
 from croma_sql.udfs.scope import Float
 from croma_sql.udfs.threads import IsStopped, available_cores, cores, never
 from croma_sql.vectors import OnBadVectors

@@ -11,7 +11,7 @@ from croma_sql.errors import StatisticsError
 from croma_sql.reports.each import each_benchmark, subset_column
 from croma_sql.reports.reading import PUBLISHED_M, nothing, query, read_margins
 from croma_sql.statistics import differences, rank_stability
-from croma_sql.udfs.duckdb_functions import register
+from croma_sql.udfs.doors.duckdb_functions import register
 
 OF_MARGINS = ("benchmark", "encoder", "subset", "sample_id", "group_id", "margin")
 

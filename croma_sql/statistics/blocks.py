@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from croma_sql.statistics.contrasts import Float
 from croma_sql.statistics.rows import Codes, Rows
-from croma_sql.udfs import slices as kernels
+from croma_sql.udfs.statistics import slices as kernels
 
 Starts = NDArray[np.int64]
 
@@ -34,7 +34,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Sums over cells, as `croma_sql.udfs.slices` describes them.
+    """Sums over cells, as `croma_sql.udfs.statistics.slices` describes them.
 
     own, cross, mark : (cells, 6), (m, cells, 4), (cells,)
     """

@@ -54,7 +54,7 @@ class Sums:
 
     @classmethod
     def of(cls, own: Float) -> "Sums":
-        """Name the columns (..., 6) that `croma_sql.udfs.slices` fills."""
+        """Name the columns (..., 6) that `croma_sql.udfs.statistics.slices` fills."""
         return cls(*np.moveaxis(own, -1, 0))
 
 
@@ -74,7 +74,7 @@ class Part:
 
     @classmethod
     def of(cls, own: Float, cross: Float, whole: Float) -> "Part":
-        """Name the columns (..., 6), (..., 4) and (..., 6) that `croma_sql.udfs.slices` fills."""
+        """Name the columns (..., 6), (..., 4) and (..., 6) that `slices.sums` fills."""
         return cls(Sums.of(own), Sums.of(whole), *np.moveaxis(cross, -1, 0))
 
     def robust_variance(self, share: Any, inside: Any, outside: Any) -> Float:

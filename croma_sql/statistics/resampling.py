@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from croma_sql.statistics.options import fraction, whole_number
 from croma_sql.statistics.rows import Codes, Rows
 from croma_sql.statistics.summaries import Statistic
-from croma_sql.udfs import resampling as kernels
+from croma_sql.udfs.statistics import resampling as kernels
 from croma_sql.udfs.threads import ForEach, available_cores, cores
 
 FEWEST_UNITS = 5  # that make an interval: those of fewer hold the truth far too seldom
@@ -49,7 +49,7 @@ class Resampled:
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """Defined margins of each cell, sorted, as `croma_sql.udfs.resampling` takes them."""
+    """Defined margins of each cell, sorted, as the kernels take them."""
 
     value: Float
     group: Codes

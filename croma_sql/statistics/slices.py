@@ -17,7 +17,7 @@ from croma_sql.errors import StatisticsError
 from croma_sql.statistics.blocks import Cells, Starts, sum_cells
 from croma_sql.statistics.contrasts import Float
 from croma_sql.statistics.rows import Codes
-from croma_sql.udfs import slices as kernels
+from croma_sql.udfs.statistics import slices as kernels
 
 Combination = tuple[int, ...]
 MOST_CELLS = 2**22  # of one combination of attributes, about a gigabyte of sums
@@ -29,7 +29,7 @@ class Slices:
 
     attribute, code : (slices, most) its conditions, -1 where there are fewer
     parent : (slices, most) the slices it is cut from, -1 where there are fewer or it is the whole
-    own : (slices, 6) sums over groups, see `croma_sql.udfs.slices`
+    own : (slices, 6) sums over groups, see `croma_sql.udfs.statistics.slices`
     cross : (slices, 1 + most, 4) with the whole and with each parent
     mark : (slices,) the same for slices of the same rows
     """

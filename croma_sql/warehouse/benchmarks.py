@@ -11,7 +11,7 @@ import duckdb
 
 from croma_sql.errors import BenchmarkError, listed
 from croma_sql.interrupt import interruptibly
-from croma_sql.udfs.duckdb_functions import design_statements
+from croma_sql.udfs.doors.duckdb_functions import design_statements
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmark_rows import SHAPE
 from croma_sql.warehouse.margin_benchmark import Benchmark, margin_benchmark

@@ -14,10 +14,10 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from croma_sql.acquisitions.compared import check_size, checked_options, tables
 from croma_sql.cohort import checked_threads
-from croma_sql.compared import check_size, checked_options, tables
 from croma_sql.errors import ScoringError, SourceError
-from croma_sql.udfs.acquisitions import compare
+from croma_sql.udfs.acquisitions.compare import compare
 from croma_sql.udfs.scope import Progress
 from croma_sql.udfs.threads import available_cores
 from croma_sql.version import __version__

@@ -4,9 +4,9 @@ import re
 from dataclasses import dataclass, replace
 
 from croma_sql.errors import ScoringError
-from croma_sql.udfs.blocks import BLOCK, BLOCKS, bytes_of_blocks
+from croma_sql.udfs.neighbours.blocks import BLOCK, BLOCKS, bytes_of_blocks
+from croma_sql.udfs.neighbours.tiled import bytes_per_anchor, least_room
 from croma_sql.udfs.scope import Wanted
-from croma_sql.udfs.tiled import bytes_per_anchor, least_room
 
 GROUP_ROWS = 8192  # of a row group in a scores file
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from croma_sql.cohort import Columns, Names, build_scopes
+from croma_sql.udfs.neighbours.search import search, search_all
 from croma_sql.udfs.scope import Edges, Int, Neighbours, Progress, Scope, Vectors, Wanted
-from croma_sql.udfs.search import search, search_all
 from croma_sql.warehouse.memory import Cut, cut
 from croma_sql.warehouse.plan import Work
 from croma_sql.warehouse.vectors import loaded, shape_of, size_of

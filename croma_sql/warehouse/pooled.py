@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from croma_sql.udfs.pooling import Pool
+from croma_sql.udfs.acquisitions.pooling import Pool
 from croma_sql.udfs.scope import Float, Int
 from croma_sql.warehouse.embedding_files import read_vectors
 from croma_sql.warehouse.plan import Work

@@ -12,9 +12,9 @@ from ours import Found, Lap
 
 
 def consistency(inputs: Inputs, options: dict[str, Any]) -> Lap:
-    """Compare with `croma_sql.udfs.acquisitions.compare`; ``scope``: validate and pool too."""
+    """Compare with `udfs.acquisitions.compare`; ``scope``: validate and pool too."""
     import croma_sql
-    from croma_sql.udfs.acquisitions import compare
+    from croma_sql.udfs.acquisitions.compare import compare
 
     count, times, threads = options["acquisitions"], options["permutations"], options["threads"]
     units = _units(inputs, count)

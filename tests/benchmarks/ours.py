@@ -17,7 +17,7 @@ Lap = tuple[Callable[[], Any], Callable[[Any], Found]]
 
 def search(inputs: Inputs, options: dict[str, Any]) -> Lap:
     """Search one scope; ``scope: true`` also times its validation, which croma does too."""
-    from croma_sql.udfs.search import search
+    from croma_sql.udfs.neighbours.search import search
 
     wanted, threads = _wanted(options), options["threads"]
     if options.get("scope"):
@@ -41,7 +41,7 @@ def margins(inputs: Inputs, options: dict[str, Any]) -> Lap:
 def search_all(inputs: Inputs, options: dict[str, Any]) -> Lap:
     """Search every scope of the inputs; ``scope: true`` also times their validation."""
     from croma_sql.edges import margins_of
-    from croma_sql.udfs.search import search_all
+    from croma_sql.udfs.neighbours.search import search_all
 
     wanted, threads = _wanted(options), options["threads"]
 
@@ -60,7 +60,7 @@ def panel(inputs: Inputs, options: dict[str, Any]) -> Lap:
     """Search 101 neighbours of any type too, and make RI, MaRI and k-NN accuracies of them."""
     from panel import odd_up_to, robustness
 
-    from croma_sql.udfs.search import search
+    from croma_sql.udfs.neighbours.search import search
 
     wanted, threads = _wanted(options), options["threads"]
 

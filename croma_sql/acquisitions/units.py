@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from croma_sql.cohort import as_text
 from croma_sql.errors import CohortError, listed
-from croma_sql.udfs.pooling import Pool
+from croma_sql.udfs.acquisitions.pooling import Pool
 from croma_sql.udfs.scope import Float, Int
 from croma_sql.vectors import Matrix, in_memory, with_direction
 

@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 
 from croma_sql.errors import CohortError
-from croma_sql.udfs.acquisitions import Compared
+from croma_sql.udfs.acquisitions.compare import Compared
 from croma_sql.udfs.scope import Int
 
 DEPTH = 1000  # neighbours up to which neighbourhoods are compared, unless told otherwise
@@ -155,8 +155,8 @@ def check_depth(depth: int, n_units: int, name: str = "depth", where: str = "") 
     """Refuse a depth beyond the other units."""
     if depth >= n_units:
         raise CohortError(
-            f"{where}{name} is {depth}, but of {n_units} units each has {n_units - 1} others; leave "
-            f"it out for all of them, but {DEPTH} at most"
+            f"{where}{name} is {depth}, but of {n_units} units each has {n_units - 1} others; "
+            f"leave it out for all of them, but {DEPTH} at most"
         )
 
 

@@ -10,8 +10,8 @@ rows. Per unit of the block, for the direction in which it looks:
 
 import numpy as np
 
+from croma_sql.udfs.acquisitions.directions import apart
 from croma_sql.udfs.compiled import kernel
-from croma_sql.udfs.directions import apart
 
 CHUNK = 256
 

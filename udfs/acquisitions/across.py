@@ -7,8 +7,8 @@ from itertools import combinations
 
 import numpy as np
 
-from croma_sql.udfs.directions import slack
-from croma_sql.udfs.retrieval import look, own_distances
+from croma_sql.udfs.acquisitions.directions import slack
+from croma_sql.udfs.acquisitions.retrieval import look, own_distances
 from croma_sql.udfs.scope import Float, Int
 from croma_sql.udfs.tracker import Task
 

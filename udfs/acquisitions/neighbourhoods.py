@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from croma_sql.udfs.acquisitions.directions import apart
 from croma_sql.udfs.compiled import kernel
-from croma_sql.udfs.directions import apart
 
 
 @kernel()

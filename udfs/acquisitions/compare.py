@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from croma_sql.udfs.across import Across
-from croma_sql.udfs.directions import directions
+from croma_sql.udfs.acquisitions.across import Across
+from croma_sql.udfs.acquisitions.directions import directions
+from croma_sql.udfs.acquisitions.shuffles import p_values
+from croma_sql.udfs.acquisitions.spread import Spread, centre, distances_to_others
+from croma_sql.udfs.acquisitions.within import Within
 from croma_sql.udfs.scope import Codes, Float, Int
-from croma_sql.udfs.shuffles import p_values
-from croma_sql.udfs.spread import Spread, centre, distances_to_others
 from croma_sql.udfs.threads import IsStopped, cores, never
 from croma_sql.udfs.tracker import OnProgress, Task, Tracker
-from croma_sql.udfs.within import Within
 
 WORTH_SPREADING = 1 << 26  # multiplications; below, a pool of threads costs more than it saves
 PERMUTED = 20  # multiplications of a product that take as long as one of permuted distances

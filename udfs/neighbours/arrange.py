@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from croma_sql.udfs import exact
+from croma_sql.udfs.neighbours.tiles import ranges
 from croma_sql.udfs.scope import Codes, Float, InMemory, Int, Scope, Stored, Vectors
 from croma_sql.udfs.threads import ForEach
-from croma_sql.udfs.tiles import ranges
 
 CENTRE_ROWS = 4096
 ROWS_AT_ONCE = 512

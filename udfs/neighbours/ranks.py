@@ -11,9 +11,9 @@ Arrays as in `selection`; per type t of SO, OS and per anchor row:
 
 import numpy as np
 
-from croma_sql.udfs.chunks import CHUNK, ONE, lowest_bit, nearer, of_columns
 from croma_sql.udfs.compiled import kernel
 from croma_sql.udfs.exact import distance, slack
+from croma_sql.udfs.neighbours.chunks import CHUNK, ONE, lowest_bit, nearer, of_columns
 
 
 @kernel()

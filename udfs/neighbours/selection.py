@@ -15,9 +15,9 @@ Lists of candidates, per type of neighbour:
 import numpy as np
 from numpy.typing import NDArray
 
-from croma_sql.udfs.chunks import CHUNK, ONE, lowest_bit, nearer, of_columns
 from croma_sql.udfs.compiled import kernel
 from croma_sql.udfs.exact import TOGETHER, cosine_distance, distance, dots, slack
+from croma_sql.udfs.neighbours.chunks import CHUNK, ONE, lowest_bit, nearer, of_columns
 from croma_sql.udfs.scope import ANY, SO
 
 LONG = 128  # keys of a list

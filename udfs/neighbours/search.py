@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from croma_sql.udfs.blocks import BLOCKS
+from croma_sql.udfs.neighbours.blocks import BLOCKS
+from croma_sql.udfs.neighbours.small import search_small
+from croma_sql.udfs.neighbours.tiled import search_tiled
+from croma_sql.udfs.neighbours.tiles import count_pairs
 from croma_sql.udfs.scope import Edges, Scope, Wanted
-from croma_sql.udfs.small import search_small
 from croma_sql.udfs.threads import IsStopped, available_cores, cores, never, one_by_one
-from croma_sql.udfs.tiled import search_tiled
-from croma_sql.udfs.tiles import count_pairs
 from croma_sql.udfs.tracker import OnProgress, Tracker
 
 KEPT = 192 << 20  # bytes of stored vectors up to which their residuals are kept beside them

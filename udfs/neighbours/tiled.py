@@ -21,9 +21,9 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from croma_sql.udfs import selection
-from croma_sql.udfs.arrange import Arranged, Residuals, arrange
-from croma_sql.udfs.blocks import (
+from croma_sql.udfs.neighbours import selection
+from croma_sql.udfs.neighbours.arrange import Arranged, Residuals, arrange
+from croma_sql.udfs.neighbours.blocks import (
     BLOCKS,
     LEAST_BLOCK,
     Lists,
@@ -34,7 +34,8 @@ from croma_sql.udfs.blocks import (
     holding,
     multiply,
 )
-from croma_sql.udfs.first_ranks import Counter
+from croma_sql.udfs.neighbours.first_ranks import Counter
+from croma_sql.udfs.neighbours.tiles import OTHER, ROWS_PER_TASK, Tile, pieces, ranges, tiles
 from croma_sql.udfs.scope import (
     ANY,
     OS,
@@ -49,7 +50,6 @@ from croma_sql.udfs.scope import (
     Wanted,
 )
 from croma_sql.udfs.threads import ForEach
-from croma_sql.udfs.tiles import OTHER, ROWS_PER_TASK, Tile, pieces, ranges, tiles
 
 EXACT_PER_TASK = 1 << 29  # multiplications, about a quarter of a second
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from croma_sql.udfs.arrange import Arranged, Residuals
+from croma_sql.udfs.neighbours.arrange import Arranged, Residuals
+from croma_sql.udfs.neighbours.tiles import Tile
 from croma_sql.udfs.scope import Codes, Float, Int
 from croma_sql.udfs.threads import ForEach
-from croma_sql.udfs.tiles import Tile
 
 BLOCK = 2048
 LEAST_BLOCK = 256

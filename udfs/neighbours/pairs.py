@@ -8,7 +8,7 @@ import numpy as np
 
 from croma_sql.udfs.compiled import kernel
 from croma_sql.udfs.exact import distance
-from croma_sql.udfs.selection import insert
+from croma_sql.udfs.neighbours.selection import insert
 
 
 @kernel()

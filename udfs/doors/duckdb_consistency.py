@@ -7,12 +7,12 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from croma_sql.compared import Consistency, check_depth, checked_options
+from croma_sql.acquisitions.compared import Consistency, check_depth, checked_options
+from croma_sql.acquisitions.paired import compare_units
+from croma_sql.acquisitions.units import UnitNames, pool_rows
 from croma_sql.errors import CohortError
-from croma_sql.paired import compare_units
-from croma_sql.udfs.duckdb_lists import bounds_of, given, one_array
+from croma_sql.udfs.doors.duckdb_lists import bounds_of, given, one_array
 from croma_sql.udfs.threads import IsStopped
-from croma_sql.units import UnitNames, pool_rows
 from croma_sql.vectors import as_matrix
 
 # What DuckDB prints as the missing function where a stored view is opened without `register`.

@@ -9,8 +9,8 @@ import pyarrow as pa
 from croma_sql.cohort import Names, as_column, build_scope, checked_k, checked_m
 from croma_sql.edges import margins_of, nearest_lists, typed_lists
 from croma_sql.errors import CohortError
+from croma_sql.udfs.neighbours.search import search
 from croma_sql.udfs.scope import Edges, Scope, Wanted
-from croma_sql.udfs.search import search
 
 IntoExpr = pl.Expr | str
 KeepRows = Literal["error", "null"]

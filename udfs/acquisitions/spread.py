@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from croma_sql.udfs.directions import SAME, halves
+from croma_sql.udfs.acquisitions.directions import SAME, halves
 from croma_sql.udfs.scope import Float
 from croma_sql.udfs.tracker import Task
 

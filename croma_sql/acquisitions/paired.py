@@ -4,12 +4,18 @@ from typing import Any
 
 import pyarrow as pa
 
+from croma_sql.acquisitions.compared import (
+    Consistency,
+    check_depth,
+    check_size,
+    checked_options,
+    tables,
+)
+from croma_sql.acquisitions.units import Incomplete, OnBadSamples, UnitNames, Units, pool_rows
 from croma_sql.cohort import as_column, checked_threads
-from croma_sql.compared import Consistency, check_depth, check_size, checked_options, tables
-from croma_sql.udfs.acquisitions import compare
+from croma_sql.udfs.acquisitions.compare import compare
 from croma_sql.udfs.threads import IsStopped, available_cores, never
 from croma_sql.udfs.tracker import OnProgress
-from croma_sql.units import Incomplete, OnBadSamples, UnitNames, Units, pool_rows
 from croma_sql.vectors import as_matrix
 
 

@@ -9,10 +9,11 @@ import math
 
 import numpy as np
 
-from croma_sql.udfs import cluster_means, exact
+from croma_sql.udfs import exact
+from croma_sql.udfs.centre import cluster_means
+from croma_sql.udfs.neighbours.tiles import ranges
 from croma_sql.udfs.scope import Codes, Float, Int, Scope, Stored
 from croma_sql.udfs.threads import ForEach
-from croma_sql.udfs.tiles import ranges
 
 CENTRE_ROWS = 4096
 FEATURES_AT_ONCE = 256

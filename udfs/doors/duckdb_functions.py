@@ -17,15 +17,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from croma_sql.centre import silhouette_function
 from croma_sql.cohort import Columns, Names, build_scopes, checked_k, checked_m
 from croma_sql.edges import nearest_lists, typed_lists
 from croma_sql.errors import CohortError
 from croma_sql.udfs import ctrl_c
-from croma_sql.udfs.duckdb_consistency import CONSISTENCY, CONSISTENCY_KERNEL, compare_scopes
-from croma_sql.udfs.duckdb_lists import beginning, bounds_of, given, one_array, take, wait
+from croma_sql.udfs.doors import duckdb_silhouettes
+from croma_sql.udfs.doors.duckdb_consistency import CONSISTENCY, CONSISTENCY_KERNEL, compare_scopes
+from croma_sql.udfs.doors.duckdb_lists import beginning, bounds_of, given, one_array, take, wait
+from croma_sql.udfs.neighbours.search import search_all
 from croma_sql.udfs.scope import Edges, Scope, Wanted
-from croma_sql.udfs.search import search_all
 from croma_sql.udfs.threads import IsStopped
 from croma_sql.vectors import OnBadVectors, as_matrix, in_memory
 
@@ -82,7 +82,7 @@ def _create_functions(con: duckdb.DuckDBPyConnection) -> None:
     """Create the functions of the macros, that by which they are recognised last."""
 
     def create(on: duckdb.DuckDBPyConnection) -> None:
-        silhouette_function.create_function(on)
+        duckdb_silhouettes.create_function(on)
         on.create_function("croma_search_query", ctrl_c.watched_query, [], "BIGINT")
         for name, function, takes, gives in (
             # No parameter types: they bind as ANY, so every kind of vector does.

@@ -6,10 +6,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from croma_sql.udfs import ranks
-from croma_sql.udfs.blocks import Lists, Search, holding, multiply
+from croma_sql.udfs.neighbours import ranks
+from croma_sql.udfs.neighbours.blocks import Lists, Search, holding, multiply
+from croma_sql.udfs.neighbours.tiles import Tile
 from croma_sql.udfs.scope import OS, SO, Int
-from croma_sql.udfs.tiles import Tile
 
 
 class Counter:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from croma_sql.udfs import pairs
+from croma_sql.udfs.neighbours import pairs
 from croma_sql.udfs.scope import Edges, Int, Neighbours, Scope, Wanted
 from croma_sql.udfs.threads import ForEach
 

@@ -5,9 +5,9 @@ from functools import partial
 
 import numpy as np
 
-from croma_sql.udfs import mantel
-from croma_sql.udfs.directions import slack
-from croma_sql.udfs.neighbourhoods import last_places, shared
+from croma_sql.udfs.acquisitions import mantel
+from croma_sql.udfs.acquisitions.directions import slack
+from croma_sql.udfs.acquisitions.neighbourhoods import last_places, shared
 from croma_sql.udfs.scope import Codes, Float, Int
 from croma_sql.udfs.tracker import Task
 

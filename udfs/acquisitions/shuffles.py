@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from croma_sql.udfs.mantel import crossed
+from croma_sql.udfs.acquisitions.mantel import crossed
 from croma_sql.udfs.scope import Float
 from croma_sql.udfs.tracker import Task
 
