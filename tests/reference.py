@@ -26,8 +26,9 @@ INTRODUCTION = """\
 # Reference
 
 Written by `python tests/reference.py` from the statements in this folder, and compared with them by
-the tests: do not edit it. What the numbers mean is in the project's README; a worked example is
-[demo/README.md](demo/README.md). Each statement is in the file of its name.
+the tests: do not edit it. What the numbers mean is in the project's README; worked examples are
+[demo/README.md](demo/README.md) and [demo/scanners_and_centres.md](demo/scanners_and_centres.md).
+Each statement is in the file of its name.
 """
 ANYWHERE = "On any connection after `croma_sql.register(con)`."
 HERE = "On a connection of `croma_sql.connect(warehouse)`."

@@ -30,7 +30,10 @@ def lines(text):
     return "\n".join(line.rstrip() for line in told if "\u2595" not in line).strip("\n")
 
 
-@pytest.mark.parametrize(("document", "outputs"), [("README.md", 7), ("sql/demo/README.md", 9)])
+@pytest.mark.parametrize(
+    ("document", "outputs"),
+    [("README.md", 8), ("sql/demo/README.md", 9), ("sql/demo/scanners_and_centres.md", 8)],
+)
 def test_what_a_document_shows(tmp_path, document, outputs):
     printed, shown = "", 0
     for language, text in BLOCK.findall((REPOSITORY / document).read_text(encoding="utf-8")):
