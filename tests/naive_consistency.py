@@ -61,6 +61,10 @@ def intra_distance(units, s, p):
     return float(np.delete(distances(units[s], units[s])[p], p).mean())
 
 
+def median_distance(units, s, p):
+    return float(np.median(np.delete(distances(units[s], units[s])[p], p)))
+
+
 def iok(units, p, k):
     """Share of the k nearest of a unit that are the same under every acquisition."""
     kept = []

@@ -102,6 +102,28 @@ def test_exact_distances_decide_neighbourhoods(depth):
         assert last[p].tolist() == places.tolist()
 
 
+@pytest.mark.parametrize("shape", [(3, 12, 40), (3, 40, 12)])
+def test_effective_ranks_from_blocks_are_those_of_singular_values(shape, monkeypatch):
+    monkeypatch.setattr("croma_sql.udfs.acquisitions.spread.BLOCK", 49 * 40)
+    units = np.random.default_rng(0).standard_normal(shape)
+    shares = []
+    found = compare(units, 1, 0, 0, 1, on_progress=lambda told: shares.append(told.share))
+    expected = [naive.effective_rank(one) for one in (*units, units.reshape(-1, shape[2]))]
+    assert found.effective_rank == pytest.approx(expected, rel=1e-12)
+    assert shares[-1] == 1.0 > shares[-2]
+    assert len(shares) > 4 * 3
+
+
+def test_the_median_of_equal_vectors_is_zero_to_the_last_bit():
+    """Matrix products of vectors that are equal, but not all there is, are off by rounding."""
+    units = scanned(0, units=20)
+    units[:, :14] = units[:, :1]
+    found = compare(units, 5, 0, 0, 1)
+    assert found.median_distance[:, :14].tolist() == [[0.0] * 14] * 3
+    assert found.median_distance[:, 14:].min() > 0.01
+    assert found.intra_distance.min() > 0.01
+
+
 def test_threads_do_not_matter(monkeypatch):
     monkeypatch.setattr("croma_sql.udfs.acquisitions.compare.WORTH_SPREADING", 0)
     units = scanned(4, units=1100, d=12)

@@ -53,6 +53,11 @@ class TestByHand:
             np.array([[0.7, 0.3, 0.6], [0.3, 0.6, 0.7]]), abs=1e-15
         )
 
+    def test_median_distance_of_two_others_is_between_them(self):
+        assert self.compared.median_distance == pytest.approx(
+            self.compared.intra_distance, abs=1e-15
+        )
+
     def test_shared_neighbours(self):
         """The first has the second next to it both times; the others turn their two around."""
         assert shared_at(self.compared) == [[1, 2], [2, 2], [2, 2]]
@@ -97,8 +102,8 @@ def test_equal_vectors_go_by_number():
     assert compared.rank[0, 1].tolist() == [1, 2, 3, 4, 5, 6]
     assert compared.nearest[0, 1].tolist() == [0] * 6
     assert shared_at(compared) == [[1, 2, 3, 4, 5]] * 6
-    for zero in (compared.distance, compared.intra_distance, compared.mean_distance):
-        assert not zero.any()
+    for name in ("distance", "intra_distance", "median_distance", "mean_distance"):
+        assert not getattr(compared, name).any()
     for undefined in (compared.mantel_r, compared.profile_r, compared.effective_rank):
         assert np.isnan(undefined).all()
 
@@ -122,6 +127,8 @@ def agrees(units, depth, tolerance):
         intra = [naive.intra_distance(units, a, p) for p in range(n)]
         assert compared.intra_distance[a] == pytest.approx(intra, rel=tolerance, abs=1e-28)
         assert compared.mean_distance[a] == pytest.approx(np.mean(intra), rel=tolerance, abs=1e-28)
+        median = [naive.median_distance(units, a, p) for p in range(n)]
+        assert compared.median_distance[a] == pytest.approx(median, rel=tolerance, abs=1e-28)
         for b in set(range(count)) - {a}:
             ranks, nearest = naive.retrieval(units, a, b)
             assert compared.rank[a, b].tolist() == ranks

@@ -25,7 +25,8 @@ class Consistency:
     ----------
     units : polars.DataFrame
         Per unit and acquisition: ``unit``, ``acquisition``, ``n_samples``, ``intra_distance``, the
-        mean cosine distance to all other units under the same acquisition.
+        mean cosine distance to all other units under the same acquisition, and
+        ``median_distance``, the median of these, which a few units far from all else hardly move.
     unit_pairs : polars.DataFrame
         Per unit and ordered pair of acquisitions: ``unit``, ``acquisition_a``, ``acquisition_b``,
         ``distance`` between the two vectors of the unit, ``rank`` of the unit itself (1-based)
@@ -85,6 +86,7 @@ def tables(
                 "acquisition": acquisition.gather(np.repeat(np.arange(count), n)),
                 "n_samples": _int32(n_samples),
                 "intra_distance": compared.intra_distance.ravel(),
+                "median_distance": compared.median_distance.ravel(),
             }
         ),
         unit_pairs=pl.DataFrame(

@@ -4,53 +4,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from croma_sql.errors import ScoringError
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks import AnyBenchmark
-from croma_sql.warehouse.paired_benchmark import PairedBenchmark, lacking
+from croma_sql.warehouse.check_units import Shape, has_units_of, impossible_row
+from croma_sql.warehouse.check_values import impossible_value
+from croma_sql.warehouse.paired_benchmark import PairedBenchmark
 from croma_sql.warehouse.parquet import read_metadata, read_table
 from croma_sql.warehouse.plan import Work, members_fingerprint, planned
-from croma_sql.warehouse.score_schemas import CONSISTENCY, EDGES, MEMBERS, SCHEMAS, Table
+from croma_sql.warehouse.score_schemas import CONSISTENCY, EDGES, MEMBERS, SCHEMAS
 
 AGAIN = "delete it and score again"
-ROUNDING = 1e-9
-DISTANCE = 0.0, 2.0
-CORRELATION = -1 - ROUNDING, 1 + ROUNDING
-COUNT, COUNT_OR_NONE = (1.0, 2.0**31), (0.0, 2.0**31)
-RANGES: dict[Table, dict[str, tuple[float, float]]] = {
-    "typed_neighbours": {"so_distance": DISTANCE, "os_distance": DISTANCE},
-    "neighbours": {"distance": DISTANCE},
-    "units": {"n_samples": COUNT, "intra_distance": DISTANCE},
-    "unit_pairs": {"distance": DISTANCE, "rank": COUNT, "profile_r": CORRELATION},
-    "unit_neighbourhoods": {"n_units": COUNT, "depth": COUNT, "shared_at": COUNT},
-    "acquisition_pairs": {
-        "mantel_r": CORRELATION,
-        "mantel_p": (0.0, 1.0),
-        "permutations": COUNT_OR_NONE,
-    },
-    "acquisitions": {
-        "n_vectors": COUNT,
-        "mean_distance": DISTANCE,
-        "effective_rank": (1 - ROUNDING, 2.0**31),
-    },
-    "silhouettes": {"label_silhouette": CORRELATION, "confounder_silhouette": CORRELATION},
-    "cluster_counts": {"k": COUNT, "silhouette": CORRELATION},
-    "clusterings": {
-        "trial": COUNT_OR_NONE,
-        "k": COUNT,
-        "ari_bio": CORRELATION,
-        "ari_confounder": CORRELATION,
-    },
-    "probe_predictions": {"fold": COUNT_OR_NONE},
-}
-NAMES: dict[Table, tuple[str, ...]] = {  # lists of ids that are in the column sample_id
-    "typed_neighbours": ("so_id", "os_id"),
-    "neighbours": ("neighbour_id",),
-}
-
-
 Read = Callable[[str], AnyBenchmark]
 
 
@@ -63,13 +28,15 @@ def check_scores(root: Path, read: Read, file: layout.ScoresFile) -> list[str]:
         return [f"{file.path}: there is no benchmark {file.benchmark!r} (any more)"]
     if file.encoder not in {embeddings.encoder for embeddings in layout.embeddings_files(root)}:
         return [f"{file.path}: there are no embeddings of {file.encoder!r} (any more)"]
+    benchmark, shape = read(file.benchmark), Shape.of(read_metadata(file.path))
     try:
-        work = planned(root, file, read(file.benchmark))
+        work = planned(root, file, benchmark)
     except ScoringError:  # samples without a vector yet: out of date, which is no fault
-        return _out_of_range(file, table)
-    if work.is_up_to_date(file.path) and not _has_rows_of(work, file, table):
+        return _impossible(file, table, shape)
+    is_fresh = work.is_up_to_date(file.path)
+    if is_fresh and not _has_rows_of(work, benchmark, file, table, shape):
         return [f"{file.path} does not hold the rows of its benchmark; {AGAIN}"]
-    return _out_of_range(file, table)
+    return _impossible(file, table, shape)
 
 
 def check_members(root: Path, read: Read, benchmark: str, path: Path) -> list[str]:
@@ -88,60 +55,23 @@ def check_members(root: Path, read: Read, benchmark: str, path: Path) -> list[st
     return []
 
 
-def _out_of_range(file: layout.ScoresFile, table: pa.Table) -> list[str]:
-    for name, (low, high) in RANGES[file.table].items():
-        values = table.column(name)
-        if pa.types.is_list(values.type):
-            values = pc.list_flatten(values)
-        values = values.cast(pa.float64())
-        fits = pc.and_(pc.greater_equal(values, low), pc.less_equal(values, high))
-        if pc.any(pc.invert(fits)).as_py():
-            return [f"{file.path}: {name} is not from {low:g} to {high:g} throughout; {AGAIN}"]
-    for name in NAMES.get(file.table, ()):
-        known = pc.is_in(pc.list_flatten(table.column(name)), table.column("sample_id"))
-        if pc.any(pc.invert(known)).as_py():
-            return [f"{file.path} has {name} that is not in it; {AGAIN}"]
-    return []
+def _impossible(file: layout.ScoresFile, table: pa.Table, shape: Shape | None) -> list[str]:
+    fault = impossible_value(file.table, table)
+    if fault is None and file.table in CONSISTENCY and shape is not None:
+        fault = impossible_row(file.table, table, shape)
+    return [f"{file.path}: {fault}; {AGAIN}"] if fault else []
 
 
-def _has_rows_of(work: Work, file: layout.ScoresFile, table: pa.Table) -> bool:
+def _has_rows_of(
+    work: Work,
+    benchmark: AnyBenchmark,
+    file: layout.ScoresFile,
+    table: pa.Table,
+    shape: Shape | None,
+) -> bool:
     if file.table in (*EDGES, "silhouettes"):
         rows = table.select(work.rows.column_names).replace_schema_metadata(None)
         return bool(rows.equals(work.rows))
-    return file.table not in CONSISTENCY or _has_units_of(work, file, table)
-
-
-def _has_units_of(work: Work, file: layout.ScoresFile, table: pa.Table) -> bool:
-    """Tell whether each unit and acquisition that there should be stands there once.
-
-    Which units those are, of the ones that the rows leave complete, shows only when vectors are
-    read; how many, the file says.
-    """
-    n = read_metadata(file.path).get("n_units")
-    if not isinstance(n, int):
-        return False
-    acquisitions = work.rows.column("acquisition").unique()
-    short = pa.array(lacking(work.rows), pa.string())
-    units = work.rows.column("unit").unique()
-    units = units.filter(pc.invert(pc.is_in(units, short)))
-    s = len(acquisitions)
-    expected = {
-        "units": n * s,
-        "unit_pairs": n * s * (s - 1),
-        "unit_neighbourhoods": n,
-        "acquisition_pairs": s * (s - 1),
-        "acquisitions": s + 1,
-    }
-    known = dict.fromkeys(("unit", "nearest_unit"), units) | dict.fromkeys(
-        ("acquisition", "acquisition_a", "acquisition_b"), acquisitions
-    )
-    named = [name for name in table.column_names if name in known]
-    keys = [name for name in named if name != "nearest_unit"]
-    return (
-        len(table) == expected[file.table]
-        and len(table.group_by(keys).aggregate([])) == len(table)
-        and all(
-            pc.all(pc.is_in(table.column(name).drop_null(), known[name]), min_count=0).as_py()
-            for name in named
-        )
-    )
+    if not isinstance(benchmark, PairedBenchmark):
+        return True
+    return shape is not None and has_units_of(work, benchmark, file.table, table, shape)

@@ -55,6 +55,7 @@ SCHEMAS: dict[Table, pa.Schema] = {
             ("acquisition", pa.string()),
             ("n_samples", pa.int32()),
             ("intra_distance", pa.float64()),
+            ("median_distance", pa.float64()),
         ]
     ),
     "unit_pairs": pa.schema(

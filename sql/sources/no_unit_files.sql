@@ -8,5 +8,6 @@ SELECT
     NULL::VARCHAR AS unit,
     NULL::VARCHAR AS acquisition,
     NULL::INTEGER AS n_samples,
-    NULL::DOUBLE AS intra_distance
+    NULL::DOUBLE AS intra_distance,
+    NULL::DOUBLE AS median_distance
 WHERE false;

@@ -9,5 +9,6 @@ SELECT
     unit,
     acquisition,
     n_samples,
-    intra_distance
+    intra_distance,
+    median_distance
 FROM read_parquet($files, hive_partitioning := true, hive_types_autocast := false);

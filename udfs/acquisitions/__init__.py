@@ -11,5 +11,6 @@ pooling.py         means of many vectors, added up as they stream by
 directions.py      unit vectors in float64, and distances that stay accurate between near ones
 retrieval.py       who is nearest under another acquisition, and at which rank the unit itself
 neighbourhoods.py  neighbours that a unit keeps under every acquisition
+medians.py         distance of the unit in the middle of all others
 mantel.py          sums over pairs of units
 """

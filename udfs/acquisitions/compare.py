@@ -7,13 +7,14 @@ Blocks depend on the shape alone, so results do not depend on the number of thre
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
 from croma_sql.udfs.acquisitions.across import Across
 from croma_sql.udfs.acquisitions.directions import directions
 from croma_sql.udfs.acquisitions.shuffles import p_values
-from croma_sql.udfs.acquisitions.spread import Spread, centre, distances_to_others
+from croma_sql.udfs.acquisitions.spread import Spread, centre, cost, distances_to_others
 from croma_sql.udfs.acquisitions.within import Within
 from croma_sql.udfs.scope import Codes, Float, Int
 from croma_sql.udfs.threads import IsStopped, cores, never
@@ -34,6 +35,7 @@ class Compared:
     mantel_r : (S, S) float64, Pearson r of the distances of all pairs of units under a and under b
     mantel_p : (S, S) float64, share of permutations with a correlation at least as high
     intra_distance : (S, N) float64, mean distance to the other units under the same acquisition
+    median_distance : (S, N) float64, median of these
     shared_at : (offsets (N + 1,) int64, values int32); values of unit p, ascending: the j-th is the
         smallest K at which j neighbours are among the K nearest under every acquisition
     mean_distance : (S + 1,) float64, of all pairs of vectors; last: all acquisitions together
@@ -47,6 +49,7 @@ class Compared:
     mantel_r: Float
     mantel_p: Float
     intra_distance: Float
+    median_distance: Float
     shared_at: tuple[Int, Codes]
     mean_distance: Float
     effective_rank: Float
@@ -95,9 +98,10 @@ def compare(
     if count * (count + 1) * n * n * d < WORTH_SPREADING:
         threads = 1
     pairs = count * (count - 1) // 2
-    cost = pairs * n * n // 2 * PERMUTED // d
-    shuffled = (permutations + 1) * cost if permutations else 0
-    tracker = Tracker(on_progress, (pairs + count) * n * n + shuffled)
+    shuffle = pairs * n * n // 2 * PERMUTED // d
+    shuffles = (permutations + 1) * shuffle if permutations else 0
+    spreads = cost(count * n, d) + count * cost(n, d)
+    tracker = Tracker(on_progress, (pairs + count) * n * n + spreads + shuffles)
     with cores(threads, is_stopped) as for_each:
 
         def do(tasks: Iterable[Task]) -> None:
@@ -108,17 +112,20 @@ def compare(
             directions(units[s], u[s])
         r = u.copy()
         centre(r.reshape(-1, d), half.reshape(-1))
-        across, spread = Across(u, r, half), Spread(count + 1)
-        do([spread.task(-1, r.reshape(-1, d), half.reshape(-1)), *across.tasks()])
+        across = Across(u, r, half)
+        together = Spread(r.reshape(-1, d), half.reshape(-1))
+        do([*together.products(), *across.tasks()])
         for s in range(count):
             centre(r[s], half[s])
         intra = np.stack([distances_to_others(r[s], half[s]) for s in range(count)])
         within = Within(u, r, half, intra, depth, keep=permutations > 0)
-        do([*(spread.task(s, r[s], half[s]) for s in range(count)), *within.tasks()])
+        apart = [Spread(r[s], half[s]) for s in range(count)]
+        do([together.values(), *chain.from_iterable(one.products() for one in apart)])
+        do([*within.tasks(), *(one.values() for one in apart)])
         profile_r, mantel_r, scale = within.correlations()
         mantel_p = np.full((count, count), np.nan)
         if permutations:
-            mantel_p = p_values(within.centred, scale, permutations, seed, do, cost)
+            mantel_p = p_values(within.centred, scale, permutations, seed, do, shuffle)
     return Compared(
         across.distance,
         across.rank,
@@ -127,7 +134,8 @@ def compare(
         mantel_r,
         mantel_p,
         intra,
+        within.median_distance,
         within.shared_at(),
-        spread.mean_distance,
-        spread.effective_rank,
+        np.array([one.mean_distance for one in (*apart, together)]),
+        np.array([one.effective_rank for one in (*apart, together)]),
     )

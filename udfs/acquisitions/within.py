@@ -1,4 +1,4 @@
-"""Units among their kind, under every acquisition: shared neighbours and correlated distances."""
+"""Units among their kind, under every acquisition: distances, and shared neighbours."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -7,6 +7,7 @@ import numpy as np
 
 from croma_sql.udfs.acquisitions import mantel
 from croma_sql.udfs.acquisitions.directions import slack
+from croma_sql.udfs.acquisitions.medians import medians
 from croma_sql.udfs.acquisitions.neighbourhoods import last_places, shared
 from croma_sql.udfs.scope import Codes, Float, Int
 from croma_sql.udfs.tracker import Task
@@ -16,7 +17,7 @@ ROOM = 1 << 26  # bytes of the distances of a task
 
 
 class Within:
-    """Which neighbours units keep, and sums of products of distances, complete after every task.
+    """Which neighbours units keep, and how their distances correlate; complete after every task.
 
     Parameters
     ----------
@@ -28,6 +29,7 @@ class Within:
 
     Attributes
     ----------
+    median_distance : (S, N), to the other units
     centred : (S, N, N), see `mantel`; empty without ``keep``
     """
 
@@ -48,6 +50,7 @@ class Within:
         self._rows = rows or usual
         self._slack = np.array([slack(largest, largest, d) for largest in half.max(axis=1)])
         self._products = np.empty((count, count, n))
+        self.median_distance: Float = np.empty((count, n))
         self._shared: dict[int, tuple[Codes, Int]] = {}
         self.centred: Float = np.empty((count, n, n) if keep else (count, 0, 0))
 
@@ -66,6 +69,7 @@ class Within:
         for s in range(count):
             np.matmul(r[s, first:stop], r[s].T, out=measured[s])
             mantel.measure(measured[s], half[s, first:stop], half[s])
+            medians(measured[s], first, self._u[s], self.median_distance[s, first:stop])
             if depth:
                 last_places(measured[s], first, self._u[s], self._slack[s], depth, last)
         mantel.row_products(measured, first, self._intra, self._products)

@@ -22,7 +22,8 @@ CONSISTENCY_KERNEL = (
 )
 CONSISTENCY = (
     "STRUCT("
-    "units STRUCT(unit BIGINT, acquisition BIGINT, n_samples INTEGER, intra_distance DOUBLE)[],"
+    "units STRUCT(unit BIGINT, acquisition BIGINT, n_samples INTEGER, intra_distance DOUBLE,"
+    " median_distance DOUBLE)[],"
     " unit_pairs STRUCT(unit BIGINT, acquisition_a BIGINT, acquisition_b BIGINT, distance DOUBLE,"
     " rank INTEGER, nearest_unit BIGINT, profile_r DOUBLE)[],"
     " unit_neighbourhoods STRUCT(unit BIGINT, n_units INTEGER, depth INTEGER,"
