@@ -52,6 +52,13 @@ def collapsed_but_apart(seed, **shape):
     return offset(seed, 1.0) + 1e-3 * vectors(seed, **shape)
 
 
+def collapsed_but_for_three(seed, **shape):
+    """As collapsed, but three units lie far from the others and from each other."""
+    found = collapsed(seed, **shape)
+    found[:, :3] = vectors(seed, **shape)[:, :3]
+    return found
+
+
 def on_a_line(seed, n=40, scanners=4):
     """One number per unit, the same under every scanner but for a little."""
     rng = np.random.default_rng(seed)

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 import scanned
 
+import croma_sql
+
 PANEL = {
     "good": scanned.good(0),
     "fair": scanned.vectors(1, noise=0.8),
@@ -13,6 +15,7 @@ PANEL = {
     "noisy": scanned.noisy(4),
     "collapsed": scanned.collapsed(5),
     "collapsed but apart": scanned.collapsed_but_apart(6),
+    "collapsed but for three": scanned.collapsed_but_for_three(8),
     "on a line": scanned.on_a_line(7),
 }
 
@@ -41,6 +44,7 @@ def test_each_fault_is_told_from_the_others(panel):
         "a ResNet": "compact",
         "collapsed": "no_spread",
         "collapsed but apart": "no_spread",
+        "collapsed but for three": "no_spread",
         "on a line": "low_rank",
     }
     assert (panel["is_collapse"] == panel["collapse_reason"].is_not_null()).all()
@@ -62,6 +66,8 @@ def test_the_figures_say_why(panel):
     assert 0.5 < resnet["relative_d_cos"] < 1
     assert by_name["collapsed"]["mean_distance"] < 1e-5
     assert by_name["collapsed but apart"]["mr_1nn"] == 1  # its ranks still are of use
+    few = by_name["collapsed but for three"]  # which every mean takes for spread
+    assert few["median_distance"] < 1e-5 < 0.1 < min(few["intra_distance"], few["mean_distance"])
     assert by_name["on a line"]["effective_rank"] < 2 < by_name["a ResNet"]["effective_rank"]
 
 
@@ -162,6 +168,39 @@ def test_min_spread_is_the_users(tmp_path):
 
         assert reason(0.1) == "no_spread"
         assert reason(0) is None
-        for bad in ("-0.1", "NULL", "'nan'::DOUBLE"):
+        for bad in ("-0.1", "NULL", "'nan'::DOUBLE", "'x'", "[0.01]"):
             with pytest.raises(duckdb.Error, match="it is a cosine distance, from 0 to 2"):
                 reason(bad)
+
+
+@pytest.mark.parametrize("table", ["units", "acquisitions"])
+def test_a_spread_that_is_not_known_is_no_spread(tmp_path, table):
+    """Whose table is missing may have collapsed, and is no measure of others either."""
+    encoders = {name: PANEL[name] for name in ("good", "a ResNet", "on a line")}
+    with scanned.warehouse(tmp_path / "W", encoders, permutations=0):
+        pass
+    for path in (tmp_path / "W" / "scores" / table).rglob("encoder=good/*.parquet"):
+        path.unlink()
+    with croma_sql.connect(tmp_path / "W") as con:
+        query = "SELECT encoder, collapse_reason, is_collapse FROM collapse_check ORDER BY ALL"
+        assert con.sql(query).fetchall() == [
+            ("a ResNet", None, False),  # alone now
+            ("good", None, None),
+            ("on a line", "low_rank", True),
+        ]
+
+
+def test_encoders_are_compared_where_there_are_as_many_units(tmp_path):
+    """Among fewer, units are found again more often."""
+    with scanned.warehouse(tmp_path, {"a ResNet": PANEL["a ResNet"]}, permutations=0):
+        pass
+    for name, there in (("few", 39), ("good", 40)):
+        found = PANEL["good"].copy()
+        found[:, there:] = np.nan
+        croma_sql.import_embeddings(
+            tmp_path, scanned.tiles(found), encoder=name, dataset="d", on_bad_vectors="null"
+        )
+        croma_sql.score_consistency(tmp_path, incomplete="drop", permutations=0)
+        with croma_sql.connect(tmp_path) as con:
+            found = dict(con.sql("SELECT encoder, collapse_reason FROM collapse_check").fetchall())
+        assert found["a ResNet"] == (None if name == "few" else "compact")

@@ -132,10 +132,13 @@ def test_iok_agrees_with_its_definition_at_every_k(con, vectors):
         assert at_k.fetchall() == [(n, pytest.approx(n / k)) for n in shared]
     assert found[23] == 1
     told = con.sql("SELECT iok_1, iok_5, iok_10 FROM consistency_summary").fetchall()[0]
-    assert told == pytest.approx((found[1], found[5], found[10]), abs=1e-12)
+    assert told == (found[1], found[5], found[10])
+    for k in (1, 3, 10, 22):
+        asked = f"SELECT sum(n_shared) / sum(k) FROM unit_neighbourhoods_at('{k}')"
+        assert con.sql(asked).fetchall() == [(found[k],)]
 
 
-@pytest.mark.parametrize("k", ["0", "24", "2.5", "NULL"])
+@pytest.mark.parametrize("k", ["0", "24", "2.5", "NULL", "'x'", "[5]", "99999999999999999999999"])
 def test_a_k_that_was_not_compared_is_refused(con, k):
     with pytest.raises(duckdb.Error, match='benchmark "scanners" were compared to a depth of 23'):
         con.sql(f"FROM unit_neighbourhoods_at({k})").fetchall()

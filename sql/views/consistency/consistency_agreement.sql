@@ -1,13 +1,14 @@
 -- consistency_agreement: how alike the five metrics of consistency rank the encoders.
 --
 -- grain   one row per benchmark and two of d_cos, mr_1nn, mantel_r, intra_distance and iok_10
--- reads   consistency_summary, encoders
+-- reads   consistency_summary, collapse_check, encoders
 -- output  spearman: rank correlation over encoders, controls left out, of the metrics as better or worse:
 --         d_cos, of which the lowest is the best, with its sign turned; intra_distance as it is, larger where
 --         units lie further apart, so that a low spearman of d_cos and intra_distance says that those
---         which move least are those that are most compact; n: encoders that have both
+--         which move least are those that are most compact; n: encoders that have both: one with a
+--         collapse_reason has no d_cos here, since it would be a good one for nothing
 -- NULL    spearman of fewer than two encoders, or where a metric is the same for all
--- notes   croma_sql.consistency_agreement adds intervals.
+-- notes   croma_sql.consistency_agreement adds intervals. As in consistency_summary, n_units must be equal.
 CREATE OR REPLACE VIEW consistency_agreement AS
 WITH
     turned AS (
@@ -15,7 +16,10 @@ WITH
             summary.benchmark,
             summary.encoder,
             [
-                {'metric': 'd_cos', 'better': -summary.d_cos},
+                {
+                    'metric': 'd_cos',
+                    'better': CASE WHEN collapse.collapse_reason IS NULL THEN -summary.d_cos END
+                },
                 {'metric': 'mr_1nn', 'better': summary.mr_1nn},
                 {'metric': 'mantel_r', 'better': summary.mantel_r},
                 {'metric': 'intra_distance', 'better': summary.intra_distance},
@@ -23,6 +27,8 @@ WITH
             ] AS metrics
         FROM main.consistency_summary AS summary
         JOIN main.encoders ON encoders.encoder = summary.encoder
+        LEFT JOIN main.collapse_check AS collapse
+            ON collapse.benchmark = summary.benchmark AND collapse.encoder = summary.encoder
         WHERE NOT encoders.is_control
     ),
     long AS (

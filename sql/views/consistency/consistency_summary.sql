@@ -5,9 +5,10 @@
 -- output  n_units, n_acquisitions; d_cos, mr_1nn, top_3, top_5, top_10, mantel_r, profile_r: means over all
 --         ordered pairs of acquisitions; intra_distance: mean over units and acquisitions; iok_1, iok_5,
 --         iok_10: Intersection-over-K at K = 1, 5, 10
--- NULL    iok_... where neighbourhoods were compared to a smaller depth; mantel_r and profile_r where no
---         pair has one
--- notes   A low d_cos says that a unit stays where it was, or that all units are at one place: the view
+-- NULL    iok_... where neighbourhoods were compared to a smaller depth, as of K units or fewer: iok_10 of
+--         ten; mantel_r and profile_r where no pair has one
+-- notes   To compare encoders of a benchmark, n_units must be equal: how often a unit is found again, and
+--         keeps its neighbours, depends on how many there are to choose from. A low d_cos says that a unit stays where it was, or that all units are at one place: the view
 --         collapse_check tells which. Means are over sorted lists, so that they have the same last bit
 --         in every run.
 -- source  Scanner-induced domain shifts undermine the robustness of pathology foundation models,
@@ -42,9 +43,11 @@ WITH
         SELECT
             benchmark,
             encoder,
-            CASE WHEN min(depth) >= 1 THEN avg(croma_n_shared(shared_at, 1)) END AS iok_1,
-            CASE WHEN min(depth) >= 5 THEN avg(croma_n_shared(shared_at, 5)) / 5 END AS iok_5,
-            CASE WHEN min(depth) >= 10 THEN avg(croma_n_shared(shared_at, 10)) / 10 END AS iok_10
+            CASE WHEN min(depth) >= 1 THEN sum(croma_n_shared(shared_at, 1)) / count(*) END AS iok_1,
+            CASE WHEN min(depth) >= 5 THEN sum(croma_n_shared(shared_at, 5)) / (5 * count(*)) END AS iok_5,
+            CASE
+                WHEN min(depth) >= 10 THEN sum(croma_n_shared(shared_at, 10)) / (10 * count(*))
+            END AS iok_10
         FROM main.unit_neighbourhood_files
         GROUP BY benchmark, encoder
     )

@@ -6,13 +6,15 @@
 --         top_10, how often it is found again, as the nearest or among the nearest; profile_r, how alike its
 --         distances to the others are. intra_distance, how far it lies from the others, mean over
 --         acquisitions. iok_1, iok_5, iok_10, the share of its 1, 5, 10 nearest that are so under every
---         acquisition. Every attribute of the unit stands beside. The mean over units of each is
---         what consistency_summary has, and is of any group too:
---             SELECT encoder, avg(d_cos) AS d_cos, avg(mr_1nn) AS mr_1nn, avg(iok_10) AS iok_10
+--         acquisition. Every attribute of the unit stands beside, but for those that go by a
+--         name of these columns. The mean over units of each is what consistency_summary has, and is
+--         of any group too:
+--             SELECT benchmark, encoder, avg(d_cos) AS d_cos, avg(mr_1nn) AS mr_1nn,
+--                 avg(iok_10) AS iok_10
 --             FROM unit_consistency
 --             GROUP BY ALL
 -- NULL    profile_r where no pair has one; iok_... where neighbourhoods were compared to a smaller
---         depth; attributes, as in unit_attributes
+--         depth, as of K units or fewer: iok_10 of ten; attributes, as in unit_attributes
 -- notes   Mantel's r is no mean over units: profile_r takes its place. Means are over lists in the order
 --         of acquisitions, so that they have the same last bit in every run.
 -- source  Scanner-induced domain shifts undermine the robustness of pathology foundation models,

@@ -5,7 +5,8 @@
 -- reads   unit_neighbourhood_files, unit_attributes_but
 -- input   k: 1 to the depth compared (croma-sql consistency --depth); more is an error
 -- output  n_shared: units that are among its k nearest under every acquisition; iok: n_shared / k, so
---         that avg(iok) of any group is its Intersection-over-K. Every attribute of the unit stands beside
+--         that sum(n_shared) / sum(k) of any group is its Intersection-over-K. Every attribute of the
+--         unit stands beside, but for those that go by a name of these columns
 -- NULL    attributes, as in unit_attributes
 -- source  Scanner-induced domain shifts undermine the robustness of pathology foundation models,
 --         equation 7
@@ -17,7 +18,9 @@ WITH checked AS (
         unit,
         shared_at,
         CASE
-            WHEN k BETWEEN 1 AND depth AND k = floor(k) THEN k::INTEGER
+            WHEN TRY_CAST(k::VARCHAR AS DOUBLE) BETWEEN 1 AND depth
+                AND TRY_CAST(k::VARCHAR AS DOUBLE) = floor(TRY_CAST(k::VARCHAR AS DOUBLE))
+            THEN TRY_CAST(k::VARCHAR AS DOUBLE)::INTEGER
             ELSE error('k is ' || coalesce(k::VARCHAR, 'NULL') || ', but neighbourhoods of benchmark "'
                 || benchmark || '" were compared to a depth of ' || depth || ' for encoder "' || encoder
                 || '"; k can be a whole number up to ' || depth || ', which is at most the number of '
