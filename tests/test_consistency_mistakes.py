@@ -26,7 +26,11 @@ MISTAKES = {
         {"embedding": pl.when(pl.int_range(pl.len()).over("unit", "acquisition") == 0)
             .then(pl.lit([1.0] * 8, pl.Array(pl.Float64, 8)))
             .otherwise(pl.lit([-1.0] * 8, pl.Array(pl.Float64, 8)))},
-        "the mean vector of .* unit.s. has no direction, for its vectors cancel: '",
+        r"\d+ mean vectors? (is|are) zero or not finite, so that there is no direction: 'p",
+    ),
+    "vectors that overflow": (
+        {"embedding": pl.lit([1.7e308] * 8, pl.Array(pl.Float64, 8))},
+        r"\d+ mean vectors? (is|are) zero or not finite, .* too long to be added up",
     ),
 }  # fmt: skip
 
@@ -47,6 +51,7 @@ OPTIONS = {
     "on_bad_vectors": ("null", "on_bad_vectors is 'null'; it can be 'error' or 'drop'"),
     "permutations": (-1, "permutations is -1; it is a whole number, 0 or more"),
     "seed": (0.5, "seed is 0.5; it is a whole number, 0 or more"),
+    "a great seed": (2**40, "seed is 1099511627776; it is a whole number up to 2147483646"),
     "depth": (12, "depth is 12, but of 12 units each has 11 others"),
     "threads": (0, "threads is 0; it is at least 1"),
 }
@@ -56,15 +61,22 @@ OPTIONS = {
 def test_options_out_of_range_are_told(option):
     value, told = OPTIONS[option]
     with pytest.raises(croma_sql.CohortError, match=told):
-        from_python(samples(10), **{option: value})
+        from_python(samples(10), **{option.split()[-1]: value})
 
 
 ASKED = {
     "croma_unit_pairs('scans', incomplete := NULL)": "incomplete is NULL; leave it out",
     "croma_unit_pairs('scans', unit := 'slide')": "slide",
     "croma_acquisition_pairs('scans', permutations := -1)": "permutations is -1; it is a whole",
+    "croma_acquisition_pairs('scans', permutations := 1.5)": "permutations is 1.5; it is a whole",
     "croma_acquisition_pairs('scans', seed := NULL)": "seed is NULL; leave it out",
-    "croma_iok('scans', k := 12)": "k is 12, but of 12 units each has 11 others",
+    "croma_acquisition_pairs('scans', seed := 99999999999999999999999)": (
+        "seed is 99999999999999999999999; it is a whole number up to 2147483646"
+    ),
+    "croma_iok('scans', k := 12)": "k is 12, but of 12 units each has 11 others; leave k out to",
+    "croma_iok('two', k := 2)": "k is 2, but of 2 units each has 1 other; leave k out",
+    "croma_iok('scans', k := 99999999999)": "croma_iok: k is 99999999999; it is a whole number, 1",
+    "croma_iok('scans', k := 99999999999999999999999)": "croma_iok: k is 99999999999999999999999; it",
     "croma_iok('scans', k := [1, 0])": r"croma_iok: k is \[1, 0\]; it is a whole number, 1 or more",
     "croma_units('scans', \"by\" := 'acquisition')": "scope 'scanner .': column 'acquisition' has",
 }
@@ -73,6 +85,7 @@ ASKED = {
 @pytest.mark.parametrize("query", ASKED)
 def test_sql_tells_what_cannot_be_asked(con, query):
     con.register("scans", samples(10))
+    con.register("two", samples(10, units=2))
     with pytest.raises(Exception, match=ASKED[query]):
         con.sql(f"FROM {query}").fetchall()
 

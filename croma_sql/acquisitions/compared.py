@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -157,15 +158,19 @@ def check_depth(depth: int, n_units: int, name: str = "depth", where: str = "") 
     """Refuse a depth beyond the other units."""
     if depth >= n_units:
         raise CohortError(
-            f"{where}{name} is {depth}, but of {n_units} units each has {n_units - 1} others; "
-            f"leave it out for all of them, but {DEPTH} at most"
+            f"{where}{name} is {depth}, but of {n_units} units each has {n_units - 1} "
+            f"other{'s' * (n_units > 2)}; leave {name} out to take all of these, or {DEPTH} where "
+            "there are more"
         )
 
 
 def _whole(value: Any, name: str, least: int, what: str) -> int:
-    number = isinstance(value, int | float | np.integer) and math.isfinite(value)
-    if not number or isinstance(value, bool) or value != int(value) or not least <= value <= MOST:
-        raise CohortError(f"{name} is {value!r}; it is a whole number, {least} or more, {what}")
+    shown = str(value) if isinstance(value, Decimal) else repr(value)  # as SQL writes numbers
+    number = isinstance(value, int | float | np.integer | Decimal) and math.isfinite(value)
+    if not number or isinstance(value, bool) or value != int(value) or value < least:
+        raise CohortError(f"{name} is {shown}; it is a whole number, {least} or more, {what}")
+    if value > MOST:
+        raise CohortError(f"{name} is {shown}; it is a whole number up to {MOST}, {what}")
     return int(value)
 
 

@@ -205,6 +205,7 @@ def _check_means(means: Float, units: pa.Array, acquisitions: pa.Array, names: U
             for s, p in zip(at[:3].tolist(), which[:3].tolist(), strict=True)
         ]
         raise CohortError(
-            f"{names.prefix}the mean vector of {len(at)} unit(s) has no direction, for its "
-            f"vectors cancel: {', '.join(shown)}{', ...' * (len(at) > 3)}. Leave the units out"
+            f"{names.prefix}{len(at)} mean vector{'s are' if len(at) > 1 else ' is'} zero or not "
+            f"finite, so that there is no direction: {', '.join(shown)}{', ...' * (len(at) > 3)}. "
+            "Vectors cancel, or are too long to be added up; leave these units out"
         )
