@@ -10,6 +10,12 @@ import pyarrow.compute as pc
 from croma_sql.errors import CromaSqlError, WarehouseError, listed
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks import read_benchmark
+from croma_sql.warehouse.check_families import (
+    check_family,
+    families,
+    lost_members,
+    name_lost_members,
+)
 from croma_sql.warehouse.check_scores import Read, check_members, check_scores
 from croma_sql.warehouse.embedding_files import read_shape, read_vectors
 from croma_sql.warehouse.encoders import validated
@@ -64,6 +70,10 @@ def _checks(root: Path) -> Iterator[tuple[object, Callable[[], list[str]]]]:
         yield path, partial(_check_benchmark, read, name)
     for scores in layout.scores_files(root):
         yield scores.path, partial(check_scores, root, read, scores)
+    for family in families(root):
+        yield family, partial(check_family, root, family)
+    for path in lost_members(root):
+        yield path, partial(name_lost_members, path)
     for name, path in layout.members_files(root).items():
         yield path, partial(check_members, root, read, name, path)
     for path in layout.strays(root):

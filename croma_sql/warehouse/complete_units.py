@@ -27,7 +27,7 @@ def complete_units(
     ------
     ScoringError
         Units that lack an acquisition, unless they are to be dropped; fewer than two that do not;
-        means without a direction.
+        means that are not finite or zero.
     """
     without = lacking(work.rows, benchmark.rows)
     n = pc.count_distinct(benchmark.rows.column("unit")).as_py()
@@ -64,7 +64,6 @@ def _check_direction(found: Pooled) -> None:
     if len(bad):
         named = [f"{found.units[unit]!r} under {found.acquisitions[a]!r}" for a, unit in bad[:3]]
         raise ScoringError(
-            f"{len(bad)} mean vector(s) have no direction, as their samples' vectors cancel out: "
-            f"{', '.join(named)}{', ...' if len(bad) > 3 else ''}. Leave these units out in the "
-            "benchmark's WHERE"
+            f"the mean vector of {len(bad)} unit(s) is not finite or zero: {', '.join(named)}"
+            f"{', ...' if len(bad) > 3 else ''}. Leave these units out in the benchmark's WHERE"
         )

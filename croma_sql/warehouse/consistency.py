@@ -4,9 +4,9 @@ The tables of a benchmark under an encoder are up to date when their fingerprint
 vectors, the benchmark's rows, the parameters and the version now. They are published together.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +14,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from croma_sql.acquisitions.compared import check_size, checked_options, tables
+from croma_sql.acquisitions.compared import MOST_PERMUTED, check_size, checked_options, tables
 from croma_sql.cohort import checked_threads
 from croma_sql.errors import ScoringError, SourceError
 from croma_sql.udfs.acquisitions.compare import compare
@@ -26,7 +26,7 @@ from croma_sql.warehouse.complete_units import COUNTS, Incomplete, complete_unit
 from croma_sql.warehouse.every import for_every
 from croma_sql.warehouse.paired_benchmark import PairedBenchmark
 from croma_sql.warehouse.parquet import WRITING, metadata, read_metadata
-from croma_sql.warehouse.plan import members_fingerprint, plan
+from croma_sql.warehouse.plan import fingerprint, members_fingerprint, plan
 from croma_sql.warehouse.publish import publishing
 from croma_sql.warehouse.score_schemas import CONSISTENCY, MEMBERS, SCHEMAS
 
@@ -59,9 +59,20 @@ class _How:
     depth: int
     threads: int
 
-    def parameters(self, kept_depth: int) -> dict[str, int]:
-        """Give what results depend on; a depth that was kept is never made less."""
-        depth = max(self.depth, kept_depth)
+    def beside(self, kept: Mapping[str, int], n_units: int) -> "_How":
+        """Lose nothing of what was kept: a greater depth, or more permutations of the seed.
+
+        Where no p is asked for, those of any seed stay.
+        """
+        how = replace(self, depth=max(self.depth, kept.get("depth", 0)))
+        seed, permutations = kept.get("seed", self.seed), kept.get("permutations", 0)
+        if (self.permutations and seed != self.seed) or n_units > MOST_PERMUTED:
+            return how
+        return replace(how, seed=seed, permutations=max(self.permutations, permutations))
+
+    def parameters(self, n_units: int) -> dict[str, int]:
+        """Give what results of so many units depend on."""
+        depth = min(self.depth, n_units - 1)
         return {"permutations": self.permutations, "seed": self.seed, "depth": depth}
 
 
@@ -93,11 +104,13 @@ def score_consistency(
         vector is NULL, or was dropped on import, is as good as missing.
     permutations : int, default 999
         Of units, for the p of Mantel's r; 0: no p, and no matrix of all pairs of units in memory.
+        Where more of the same seed were kept, as many are made again, and 0 leaves what was kept.
     seed : int, default 0
         Of the permutations.
     depth : int, optional
         Neighbours up to which neighbourhoods are compared, so that every smaller K is a query
-        afterwards. Default all units, but 1000 at most; a greater depth that was kept remains.
+        afterwards. Default 1000. Where a benchmark has fewer other units, all of them; and a
+        greater depth that was kept remains.
     threads : int, optional
         Default: every core this process may use. The result does not depend on it.
     on_progress : callable, optional
@@ -161,8 +174,10 @@ def _kept_or_compared(
     how: _How,
     report: Callable[[Progress | float], None],
 ) -> ScoredConsistency:
-    kept = _Kept.of(root, benchmark.name, encoder)
-    parameters = how.parameters(kept.depth)
+    kept, there = _Kept.of(root, benchmark.name, encoder), benchmark.counts()
+    n_complete = there["units"] - there["incomplete"]
+    how = how.beside(kept.parameters, n_complete)
+    parameters = how.parameters(kept.n_units or n_complete)
     work = plan(root, benchmark, encoder, CONSISTENCY, parameters)
     if not work.files:
         return ScoredConsistency(benchmark.name, encoder, "no vectors")
@@ -170,22 +185,27 @@ def _kept_or_compared(
         with ExitStack() as files:
             _publish_members(root, benchmark, files)
         return ScoredConsistency(benchmark.name, encoder, "up to date", **kept.counts)
-    there = benchmark.counts()
-    check_size(there["units"] - there["incomplete"], how.permutations)
+    check_size(n_complete, how.permutations)
     found, counts = complete_units(work, benchmark, how.incomplete, report)
-    depth = min(parameters["depth"], len(found.units) - 1)
+    parameters = how.parameters(len(found.units))
     compared = compare(
-        found.means, depth, how.permutations, how.seed, how.threads, on_progress=report
+        found.means,
+        parameters["depth"],
+        how.permutations,
+        how.seed,
+        how.threads,
+        on_progress=report,
     )
     made = tables(
         compared,
         found.units,
         found.acquisitions,
         found.n_samples,
-        depth=depth,
+        depth=parameters["depth"],
         permutations=how.permutations,
     )
-    about = _about(work.fingerprint) | {"parameters": parameters, "depth": depth} | counts
+    done = fingerprint(work.files, benchmark.rows, CONSISTENCY, parameters)
+    about = _about(done) | {"parameters": parameters, "depth": parameters["depth"]} | counts
     with ExitStack() as files:
         for table in CONSISTENCY:
             path = layout.scores_path(root, table, work.benchmark, work.encoder)
@@ -224,10 +244,16 @@ class _Kept:
         return self.counts["n_incomplete"]
 
     @property
-    def depth(self) -> int:
-        parameters = self.about[0].get("parameters")
-        depth = parameters.get("depth") if isinstance(parameters, dict) else None
-        return depth if isinstance(depth, int) else 0
+    def n_units(self) -> int:
+        n = self.about[0].get("n_units")
+        return n if isinstance(n, int) else 0
+
+    @property
+    def parameters(self) -> dict[str, int]:
+        """What they were made with, as far as any of them tells."""
+        told = [about.get("parameters") for about in self.about]
+        first = next((one for one in told if isinstance(one, dict)), {})
+        return {name: value for name, value in first.items() if type(value) is int}
 
 
 def _metadata_if_any(path: Path) -> dict[str, Any]:

@@ -63,8 +63,9 @@ def plan(
 ) -> Work:
     """Find the rows that take part, the files that hold their vectors, and the fingerprint.
 
-    Subsets of margins remain complete, or it is an error; which units of paired acquisitions do
-    shows when their vectors are read, as some may be NULL.
+    Subsets of margins remain complete, or it is an error, so that scores depend on no other row.
+    Which units of paired acquisitions remain complete shows when vectors are read, as some may be
+    NULL; and which units and acquisitions there should be, only all rows of the benchmark tell.
 
     Parameters
     ----------
@@ -75,13 +76,14 @@ def plan(
     rows = benchmark.rows.filter(takes_part).combine_chunks()
     if holders.files and len(rows) < len(benchmark.rows) and isinstance(benchmark, Benchmark):
         _check_still_complete(benchmark.rows, rows)
+    on_which_it_depends = benchmark.rows if isinstance(benchmark, PairedBenchmark) else rows
     return Work(
         benchmark=benchmark.name,
         encoder=encoder,
         rows=rows,
         left_out=len(benchmark.rows) - len(rows),
         files=holders.files,
-        fingerprint=fingerprint(holders.files, rows, tables, parameters),
+        fingerprint=fingerprint(holders.files, on_which_it_depends, tables, parameters),
     )
 
 
