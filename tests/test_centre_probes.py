@@ -128,6 +128,49 @@ def test_too_few_groups_are_told_or_leave_a_target_out():
     assert none["predicted"].null_count() == len(none) == 32
 
 
+FOUR = {
+    "embeddings": [[1, 0], [1, 0.1], [0, 1], [0.1, 1]],
+    "group": [3, 1, 2, 1],
+    "folds": 2,
+    "seed": 3,
+    "neighbours": 1,
+}
+
+
+def test_a_class_that_a_fold_has_all_of_is_told_or_leaves_a_target_out():
+    """Both labels are in two groups; with this seed those of 'a' come into one fold."""
+    label, other = list("bbaa"), list("xxyy")
+    with raises(
+        "column 'label': all groups of 'a' came into one of the 2 folds (seed 3)", "'null'"
+    ):
+        croma_sql.probes(label=label, confounder=other, **FOUR)
+    found = croma_sql.probes(label=label, confounder=other, **FOUR, on_few_groups="null")
+    assert found.select("fold", "predicted").null_count().rows() == [(16, 16)]
+    single = croma_sql.probes(label=label, confounder=other, **(FOUR | {"group": range(4)}))
+    assert single["predicted"].null_count() == 0
+
+
+few = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 4)), min_size=4, max_size=9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(few, st.integers(2, 3), st.integers(0, 5))
+def test_what_is_asked_for_has_been_learnt(rows, folds, seed):
+    """In every fold, of any classes in any groups; or the target is NULL as a whole."""
+    classes, groups = zip(*rows, strict=True)
+    vectors = np.random.default_rng(0).standard_normal((len(rows), 2))
+    options = {"folds": folds, "seed": seed, "neighbours": 1, "on_few_groups": "null"}
+    found = croma_sql.probes(vectors, classes, classes, groups, **options)
+    some = found.filter(target="label", probe="linear")
+    if some["fold"].null_count():
+        assert some["fold"].null_count() == some["predicted"].null_count() == len(rows)
+        return
+    for fold in range(folds):
+        learnt = set(some.filter(pl.col("fold") != fold)["truth"])
+        assert learnt == set(classes)
+    assert found["predicted"].null_count() == 0
+
+
 def test_no_rows_are_not_probed():
     with raises("column 'label' has no value; give it two"):
         croma_sql.probes(np.empty((0, 3)), [], [], [])
@@ -204,6 +247,17 @@ def test_balanced_accuracy_is_an_aggregate_in_every_sense(con):
         "SELECT DISTINCT g, croma_balanced_accuracy(truth, predicted) OVER (PARTITION BY g) FROM u"
     ).fetchall()
     assert dict(over) == dict(grouped) | {7: None}
+    for number in ("FLOAT", "DOUBLE"):  # NaN is NULL, but as text it is a class
+        con.execute(
+            f"CREATE OR REPLACE TABLE v AS SELECT g, truth::{number} AS truth, "
+            f"predicted::{number} AS predicted FROM u"
+        )
+        con.execute("INSERT INTO v VALUES (0, 'nan', 1), (0, -'nan'::DOUBLE, 1), (1, 2, 'nan')")
+        con.execute("INSERT INTO v VALUES (8, 'nan', 'nan')")
+        found = con.sql("SELECT g, croma_balanced_accuracy(truth, predicted) FROM v GROUP BY g")
+        assert dict(found.fetchall()) == dict(over) | {8: None}
+    nan = con.sql("SELECT croma_balanced_accuracy(a, a) FROM (VALUES ('nan'), ('b')) t(a)")
+    assert nan.fetchall() == [(1.0,)]
     text = con.sql("SELECT croma_balanced_accuracy(truth::VARCHAR, predicted::VARCHAR) FROM u")
     number = con.sql("SELECT croma_balanced_accuracy(truth, predicted) FROM u")
     assert text.fetchall() == number.fetchall()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from croma_sql.centre.rows import Classes, classes_of, in_order, read_rows, residuals
 from croma_sql.centre.workers import workers
 from croma_sql.cohort import checked_threads
-from croma_sql.errors import CohortError, StatisticsError
+from croma_sql.errors import CohortError, StatisticsError, listed
 from croma_sql.statistics.options import whole_number
 from croma_sql.udfs.scope import Codes, Int, Scope
 from croma_sql.udfs.threads import available_cores
@@ -80,8 +80,9 @@ def probes(
     seed : int, default 0
         Of the division into folds.
     on_few_groups : {'error', 'null'}
-        What to do where a class of a target has fewer groups than there are folds, or there is but
-        one class: an error, or predictions of this target that are NULL.
+        What to do where a class of a target has fewer groups than there are folds, all its groups
+        came into one fold, or there is but one class: an error, or predictions of this target that
+        are NULL.
     sample_id : (n,) sequence, optional
         Unique. Rows are taken in the order of their ids (as text), so that the result does not
         depend on the order in which they came.
@@ -127,12 +128,11 @@ def probes(
     order = in_order(rows.scope)
     targets = {name: classes_of(rows.columns[name].take(pa.array(order)), name) for name in TARGETS}
     groups = classes_of(rows.columns["group_id"].take(pa.array(order)), "group_id").code
-    if on_few_groups == "error":
-        for name, classes in targets.items():
-            problem = too_few(name, classes, groups, how.folds)
-            if problem:
-                raise CohortError(f"{problem}; or keep this target as NULL: on_few_groups='null'")
-    found = predict(rows.scope, order, targets, groups, how, threads, on_progress)
+    divided = {name: divide(name, classes, groups, how) for name, classes in targets.items()}
+    for one in divided.values():
+        if one.problem and on_few_groups == "error":
+            raise CohortError(f"{one.problem}; or keep this target as NULL: on_few_groups='null'")
+    found = predict(rows.scope, order, targets, divided, how, threads, on_progress)
     named = {
         name: pl.Series(rows.columns[name].take(pa.array(order)))
         for name in ("sample_id", "group_id")
@@ -157,8 +157,37 @@ class Predictions:
     predicted: pl.Series
 
 
-def too_few(target: str, classes: Classes, groups: Codes, folds: int) -> str:
-    """Say why a target cannot be probed; empty if it can."""
+@dataclass(frozen=True, slots=True)
+class Divided:
+    """Fold (n,) in which each row is predicted; None with the problem where there can be none."""
+
+    fold: Codes | None
+    problem: str = ""
+
+
+def divide(target: str, classes: Classes, groups: Codes, how: Folds) -> Divided:
+    """Divide rows into folds, so that every class is among what is learnt for each of them."""
+    problem = _too_few(target, classes, groups, how.folds)
+    if problem:
+        return Divided(None, problem)
+    fold = _folds(classes, groups, how)
+    first = np.full(len(classes.values), how.folds)
+    last = np.full(len(classes.values), -1)
+    np.minimum.at(first, classes.code, fold)
+    np.maximum.at(last, classes.code, fold)
+    never = classes.values[first == last]
+    if not len(never):
+        return Divided(fold)
+    return Divided(
+        None,
+        f"column {target!r}: all groups of {listed(never.tolist())} came into one of the "
+        f"{how.folds} folds (seed {how.seed}), where that is asked for without having been learnt. "
+        "Ask for another number of folds or another seed, or leave the class out",
+    )
+
+
+def _too_few(target: str, classes: Classes, groups: Codes, folds: int) -> str:
+    """Say why there can be no folds; empty if there can."""
     if len(classes.values) < 2:
         there = f"one value only, {classes.values[0]!r}" if len(classes.values) else "no value"
         return f"column {target!r} has {there}; give it two"
@@ -178,7 +207,7 @@ def predict(
     scope: Scope,
     order: Int,
     targets: dict[str, Classes],
-    groups: Codes,
+    divided: dict[str, Divided],
     how: Folds,
     threads: int,
     on_progress: Callable[[float], None] | None = None,
@@ -188,14 +217,11 @@ def predict(
     Parameters
     ----------
     order : (n,) rows of the scope that take part
-    targets, groups : (n,) codes of these rows
+    targets, divided : codes (n,) and folds of these rows
     """
     from sklearn.exceptions import ConvergenceWarning
 
-    fold = {
-        name: None if too_few(name, classes, groups, how.folds) else _folds(classes, groups, how)
-        for name, classes in targets.items()
-    }
+    fold = {name: one.fold for name, one in divided.items()}
     code = {
         (name, probe): np.full(len(order), -1, np.int32) for name in targets for probe in PROBES
     }
@@ -204,7 +230,7 @@ def predict(
         for probe in reversed(PROBES)  # the linear ones take longest
         for name, numbers in fold.items()
         if numbers is not None
-        for number in range(how.folds)
+        for number in np.unique(numbers)
     ]
     vectors, done = residuals(scope, order), iter(range(1, len(tasks) + 1))
 

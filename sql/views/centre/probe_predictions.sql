@@ -4,8 +4,8 @@
 -- reads   probe_prediction_files, attributes_but
 -- output  target: 'label' or 'confounder'; probe: 'knn' or 'linear'; fold: in which the sample was
 --         predicted, from 0; truth, predicted: of the target
--- NULL    fold, predicted where a class of the target has fewer groups than there are folds, or is the
---         only one; subset where the benchmark has none; attributes of a sample that has since been
+-- NULL    fold, predicted where a class of the target has fewer groups than there are folds, is the
+--         only one, or all its groups came into one fold; subset where the benchmark has none; attributes of a sample that has since been
 --         removed
 -- notes   Every attribute of the sample stands beside, except one that goes by the name of a column
 --         here. Accuracy within any of them:
