@@ -129,6 +129,17 @@ def test_fewer_different_vectors_than_clusters():
     assert one.clusterings.rows() == [("a | b under x | y", t, None, None, None) for t in (0, 1)]
 
 
+@pytest.mark.parametrize("k_range", [(8, 9), (4, 9)], ids=["samples", "different vectors"])
+def test_a_least_k_that_cannot_be_is_undefined(k_range):
+    """Of 8 samples at 3 places."""
+    three = [[1, 0], [1, 0], [0, 1], [0, 1], [1, 1], [1, 1], [1, 1], [1, 1]]
+    vectors = EIGHT if k_range == (8, 9) else three
+    options = {"trials": 2, "k_range": k_range}
+    none = croma_sql.clustering(vectors, list("aaaabbbb"), list("xxyyxxyy"), **options)
+    assert none.cluster_counts.is_empty()
+    assert none.clusterings.rows() == [("a | b under x | y", t, None, None, None) for t in (0, 1)]
+
+
 def test_mistakes_are_told():
     label, confounder = list("aaaabbbb"), list("xxyyxxyy")
     with raises("no quartet", "the labels are 'a', 'b'", "the confounders 'x'"):
@@ -187,6 +198,25 @@ def test_score_of_hand_derived_values(con):
                                     by := 'encoder')
     """).fetchall()
     assert found == [(*overall[0][:3], "e")]
+
+
+@pytest.mark.parametrize("undefined", ["nan", "-nan", "inf"])
+def test_a_trial_that_is_no_number_is_undefined(con, undefined):
+    """As NULL is: NaN comes neither in nor out."""
+    con.execute(f"CREATE TABLE aris AS FROM {ARIS} t(quartet, ari_bio, ari_confounder)")
+    con.execute(f"""
+        CREATE TABLE holes AS SELECT
+            quartet,
+            coalesce(ari_bio, '{undefined}'::DOUBLE) AS ari_bio,
+            coalesce(ari_confounder, '{undefined}'::DOUBLE) AS ari_confounder
+        FROM aris
+    """)
+    for macro in ("croma_clustering_score", "croma_clustering_quartets"):
+        expected, found = (
+            con.sql(f"FROM {macro}('{table}') ORDER BY ALL").fetchall()
+            for table in ("aris", "holes")
+        )
+        assert found == expected
 
 
 @pytest.mark.parametrize("cohort", ["camelyon", "tcga", "tolkach_esca"])

@@ -1,61 +1,13 @@
-"""Centre encoding of a warehouse: what is kept, what is made again, and what the views tell."""
-
-import os
-import pathlib
-import pty
-import signal
-import subprocess
-import sys
-import time
+"""Centre encoding of a warehouse: what the files and the views tell."""
 
 import numpy as np
 import polars as pl
 import pytest
-from cohorts import random_cohort
-from mistakes import cut_short, raises
+from encoded import SELECT, ask, built, columns, measured, path_of, tiles
 from sklearn.metrics import balanced_accuracy_score
 
 import croma_sql
 from croma_sql.warehouse.score_schemas import CENTRE, SCHEMAS
-
-COMMAND = pathlib.Path(sys.executable).with_name("croma-sql")
-SELECT = "SELECT sample_id, label, confounder, group_id FROM samples"
-QUICK = {"trials": 2, "folds": 3, "k_range": (2, 4)}
-
-
-def built(root, frame, select=SELECT, encoder="e", **options):
-    croma_sql.import_embeddings(
-        root, frame, encoder=encoder, dataset="d", samples=frame.drop("embedding"), **options
-    )
-    croma_sql.add_benchmark(root, "b", select)
-    return root
-
-
-def tiles(seed=0, **options):
-    return random_cohort(seed, **({"n": 120, "groups": 24, "d": 8} | options)).frame()
-
-
-def measured(root, **options):
-    (done,) = croma_sql.score_centre(root, **(QUICK | options))
-    return done
-
-
-def ask(root, query):
-    with croma_sql.connect(root) as con:
-        return con.sql(query).pl()
-
-
-def contents(root):
-    return {p.relative_to(root): p.read_bytes() for p in root.rglob("*") if p.is_file()}
-
-
-def path_of(root, table):
-    return root / f"scores/{table}/benchmark=b/encoder=e/{table}.parquet"
-
-
-def columns(frame, *names):
-    return [frame[name] for name in ("embedding", *names)]
-
 
 # What it is
 
@@ -226,23 +178,61 @@ def test_subsets_of_two_by_two_are_the_quartets(root):
 
 
 def test_of_other_subsets_all_quartets_are_clustered(root):
-    """Each once, though the samples of the two subsets overlap."""
+    """Each within its subset, though the samples of the two overlap."""
     frame = tiles(labels=3, n=180)
     select = f"""
         SELECT *, 'all' AS subset FROM ({SELECT}) UNION ALL
         SELECT *, 'few' FROM ({SELECT}) WHERE group_id <> 'slide7'
     """
-    measured(built(root, frame, select), trials=1)
-    expected = croma_sql.clustering(
-        *columns(frame, "label", "confounder"),
-        sample_id=frame["sample_id"],
-        trials=1,
-        k_range=(2, 4),
+    done = measured(built(root, frame, select), trials=1)
+    few = frame.filter(pl.col("group_id") != "slide7")
+    expected = pl.concat(
+        clusterings_of(name, some) for name, some in (("all", frame), ("few", few))
     )
-    assert pl.read_parquet(path_of(root, "clusterings")).equals(expected.clusterings)
+    assert pl.read_parquet(path_of(root, "clusterings")).equals(expected)
+    assert done.n_quartets == 6
     assert ask(root, "SELECT n_classes, round(chance, 9) FROM probe_accuracy").unique().rows() in (
         [(3, 0.333333333), (2, 0.5)], [(2, 0.5), (3, 0.333333333)],
     )  # fmt: skip
+
+
+def clusterings_of(subset, frame, **options):
+    found = croma_sql.clustering(
+        *columns(frame, "label", options.get("confounder", "confounder")),
+        sample_id=frame["sample_id"],
+        trials=1,
+        k_range=(2, 4),
+    ).clusterings
+    return found.with_columns(quartet=pl.format("{}: {}", pl.lit(subset), "quartet"))
+
+
+def test_the_confounder_may_be_another_in_every_subset(root):
+    """Neither is two by two, so each gives all its quartets; beside them, one that is."""
+    frame = tiles(labels=2, confounders=3, n=180).with_columns(
+        grade=pl.int_range(pl.len()).mod(4).cast(pl.String)
+    )
+    select = """
+        SELECT sample_id, label, confounder, group_id, 'centre' AS subset FROM samples
+        UNION ALL
+        SELECT sample_id, label, grade, group_id, 'grade' FROM samples
+        UNION ALL
+        SELECT sample_id, label, confounder, group_id, 'pair' FROM samples
+        WHERE confounder <> 'centre2'
+    """
+    done = measured(built(root, frame, select), trials=1)
+    found = pl.read_parquet(path_of(root, "clusterings"))
+    pair = clusterings_of("", frame.filter(pl.col("confounder") != "centre2"))
+    expected = pl.concat(
+        [
+            clusterings_of("centre", frame),
+            clusterings_of("grade", frame, confounder="grade"),
+            pair.with_columns(quartet=pl.lit("pair")),
+        ]
+    )
+    assert found.equals(expected)
+    assert done.n_quartets == len(found) == 3 + 6 + 1
+    assert ask(root, "SELECT count(*) FROM clustering_scores").item() == 10
+    assert croma_sql.check(root) == []
 
 
 def test_silhouettes_are_among_those_that_match(root):
@@ -313,165 +303,25 @@ def test_a_class_in_few_groups_is_not_probed_and_that_is_told(root):
     assert croma_sql.check(root) == []
 
 
-# What is kept
-
-
-def test_what_is_up_to_date_is_kept(root):
-    built(root, tiles())
-    assert measured(root).outcome == "measured"
-    before = contents(root)
-    assert measured(root).outcome == "up to date"
-    assert contents(root) == before
-    for options in ({"trials": 3}, {"folds": 2}, {"seed": 1}, {}):
-        assert measured(root, **options).outcome == "measured"
-    assert contents(root) == before
-    told = {one.table: one.status for one in croma_sql.info(root).scores}
-    assert told == dict.fromkeys(CENTRE, "up to date")
-    built(root, tiles(1))
-    assert {one.status for one in croma_sql.info(root).scores} == {"stale"}
-    assert croma_sql.check(root) == []
-    assert measured(root).outcome == "measured"
-
-
-@pytest.mark.parametrize("spoil", [cut_short, lambda path: path.unlink()], ids=["short", "gone"])
-@pytest.mark.parametrize("table", CENTRE)
-def test_what_is_damaged_or_gone_is_made_again(root, table, spoil):
-    measured(built(root, tiles(n=60)))
-    before = contents(root)
-    spoil(path_of(root, table))
-    assert measured(root).outcome == "measured"
-    assert contents(root) == before
-
-
-def test_a_run_that_ends_between_two_files_is_finished_by_the_next(root, monkeypatch):
-    built(root, tiles(n=60))
-    replace = pathlib.Path.replace
-
-    def fail_for_clusterings(self, target):
-        if target.name == "clusterings.parquet":
-            raise OSError(28, "No space left on device")
-        return replace(self, target)
-
-    with monkeypatch.context() as context:
-        context.setattr(pathlib.Path, "replace", fail_for_clusterings)
-        with raises("cannot write", "clusterings.parquet", "No space left"):
-            measured(root)
-    assert measured(root).outcome == "measured"
-    assert croma_sql.check(root) == []
-
-
-@pytest.mark.parametrize("share", [0.0, 0.5])
-def test_an_interrupted_run_changes_nothing_and_the_next_goes_on(root, share):
-    """While it clusters, and while it probes."""
-    built(root, tiles(n=60))
-    built(root, tiles(n=60), encoder="f")
-    croma_sql.score_centre(root, encoder="f", **QUICK)
-    before = contents(root)
-
-    def stop(benchmark, encoder, done):
-        if done > share:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        croma_sql.score_centre(root, on_progress=stop, **QUICK)
-    assert contents(root) == before
-    done = croma_sql.score_centre(root, **QUICK)
-    assert [one.outcome for one in done] == ["measured", "up to date"]
-
-
-def test_progress_grows_to_one(root):
-    told = []
-    built(root, tiles(n=60))
-    croma_sql.score_centre(root, on_progress=lambda *one: told.append(one), **QUICK)
-    assert {one[:2] for one in told} == {("b", "e")}
-    shares = [share for *_, share in told]
-    assert shares == sorted(shares)
-    assert shares[-1] == 1.0
-
-
-def test_mistakes_are_told(root):
-    built(root, tiles(n=60))
-    for options, message in (
-        ({"trials": 0}, "trials is 0; it is a whole number of at least 1"),
-        ({"folds": 1}, "folds is 1; it is a whole number of at least 2"),
-        ({"encoder": "f"}, "has no encoder 'f'; it has 'e'"),
-        ({"benchmark": "c"}, "has no benchmark 'c'; it has 'b'"),
-    ):
-        with raises(message):
-            croma_sql.score_centre(root, **options)
-
-
-def test_a_file_of_other_rows_is_named(root):
-    measured(built(root, tiles(n=60)))
-    path = path_of(root, "silhouettes")
-    swapped = pl.read_parquet(path).with_columns(label=pl.lit("other"))
-    about = pl.read_parquet_metadata(path)
-    swapped.write_parquet(path, metadata={"croma_sql": about["croma_sql"]})
-    (problem,) = croma_sql.check(root)
-    assert "silhouettes.parquet" in problem
-
-
-# The command
-
-
-def run(*arguments):
-    done = subprocess.run(
-        [COMMAND, *map(str, arguments)], capture_output=True, text=True, check=False
-    )
-    return done.returncode, done.stdout, done.stderr
-
-
-def test_the_command_measures_and_shows(root, tmp_path):
-    frame = tiles().with_columns(
-        label=pl.when(pl.col("group_id") == "slide1").then(pl.lit("rare")).otherwise("label")
-    )
-    built(root, frame)
-    given = ("centre", root, "--trials", 2, "--folds", 3, "--max-k", 4)
-    code, out, err = run(*given)
-    assert code == 0
-    assert err.startswith("b / e: not probed: column 'label': 'rare' is in 1 group(s)")
-    assert "linear_confounder_bacc" in out
-    assert "label_bacc" not in out  # a column that says nothing
-    code, out, err = run(*given, "--format", "csv", "--output", tmp_path / "found.csv")
-    assert (code, out) == (0, "")
-    found = pl.read_csv(tmp_path / "found.csv")
-    assert found.columns == ask(root, "FROM centre_encoding").columns
-    assert found["fm_si"].to_list() == ask(root, "FROM centre_encoding")["fm_si"].to_list()
-    code, out, err = run("centre", root, "--encoder", "f")
-    assert (code, out) == (1, "")
-    assert "has no encoder 'f'; it has 'e'" in err
-    assert run("centre", root, "--folds", 1)[0] == 2
-
-
-def test_ctrl_c_ends_the_command(root):
-    """In the middle of k-means on vectors that take it a minute."""
-    rng = np.random.default_rng(0)
-    frame = pl.DataFrame(
+def test_a_class_within_one_fold_is_not_probed_and_stops_nothing_else(root):
+    """Group 1 holds both labels, and 2, the other of 'a', comes into its fold with this seed."""
+    four = pl.DataFrame(
         {
-            "sample_id": np.arange(20_000),
-            "embedding": rng.standard_normal((20_000, 128), dtype=np.float32),
-            "label": np.arange(20_000) % 2,
-            "confounder": np.arange(20_000) // 2 % 2,
-            "group_id": np.arange(20_000),
+            "sample_id": [0, 1, 2, 3],
+            "embedding": pl.Series([[1, 0], [1, 0.1], [0, 1], [0.1, 1]], dtype=pl.List(pl.Float64)),
+            "label": list("bbaa"),
+            "confounder": list("bbaa"),
+            "group_id": [3, 1, 2, 1],
         }
     )
-    built(root, frame)
-    before = contents(root)
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        [COMMAND, "centre", root], stdout=subprocess.PIPE, stderr=theirs,
-        env=os.environ | {"TERM": "xterm"},
-    ) as child:  # fmt: skip
-        os.close(theirs)
-        seen = b""
-        while b"%" not in seen:
-            seen += os.read(ours, 1024)
-        child.send_signal(signal.SIGINT)
-        sent = time.monotonic()
-        while b"stopped; the warehouse is whole" not in seen:
-            seen += os.read(ours, 1024)
-        assert child.wait() == 130
-        assert time.monotonic() - sent < 5  # a second by itself; the rest is for a busy machine
-    os.close(ours)
-    assert b"measuring b / e" in seen
-    assert contents(root) == before
+    built(root, four)
+    croma_sql.add_benchmark(root, "c", SELECT.replace("group_id", "sample_id AS group_id"))
+    first, second = croma_sql.score_centre(root, trials=1, folds=2, seed=3)
+    assert first.outcome == second.outcome == "measured"
+    reason = "column '{}': all groups of 'a' came into one of the 2 folds (seed 3)"
+    for why, target in zip(first.not_probed, ("label", "confounder"), strict=True):
+        assert why.startswith(reason.format(target))
+    told = ask(root, "SELECT linear_label_bacc, label_chance FROM centre_encoding ORDER BY 1")
+    assert told.rows() == [(1.0, 0.5), (None, None)]
+    assert second.not_probed == ()
+    assert croma_sql.check(root) == []

@@ -32,8 +32,9 @@ class Clustering:
 
     cluster_counts : ``quartet``, ``k``, ``silhouette`` (cosine, mean over samples) of every number
         of clusters that was tried
-    clusterings : ``quartet``, ``trial`` (from 0), ``k``, ``ari_bio``, ``ari_confounder``; NULL
-        where all vectors of a quartet are the same
+    clusterings : ``quartet``, ``trial`` (from 0), ``k``, ``ari_bio``, ``ari_confounder``; the last
+        three NULL where no number of clusters can be tried: all vectors of a quartet are the same,
+        or the least of ``k_range`` is more than its different vectors, or not less than its samples
     """
 
     cluster_counts: pl.DataFrame
@@ -79,8 +80,9 @@ def clustering(
 
     For each quartet, K is the number of clusters with the highest mean cosine silhouette; then
     k-means runs ``trials`` times, and each result is compared with label and confounder by the
-    adjusted Rand index. The clustering score is ARI(label) - ARI(confounder), in [-1, 1]: the mean
-    over quartets of the mean over trials; `croma_clustering_score` in SQL.
+    adjusted Rand index. The clustering score is ARI(label) - ARI(confounder), 0 where clusters are
+    as much of one as of the other: the mean over quartets of the mean over trials;
+    `croma_clustering_score` in SQL.
 
     Parameters
     ----------

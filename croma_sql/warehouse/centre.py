@@ -68,8 +68,9 @@ def score_centre(
     Silhouettes of confounder and label (`croma_sql.silhouettes`), clusterings of quartets
     (`croma_sql.clustering`) and predictions by probes (`croma_sql.probes`), which the views of
     ``sql/views/centre`` make FM-SI, clustering score and accuracies of. Each subset of a benchmark
-    is measured by itself, silhouettes also among those that must match. The quartets are the
-    subsets that have two labels and two confounders; where none has, all quartets of the benchmark.
+    is measured by itself, silhouettes also among those that must match. A subset of two labels and
+    two confounders is one quartet, of its name; of any other, all quartets within it are clustered,
+    as ``subset: A | B under X | Y``. Without subsets, all quartets of the benchmark are.
 
     The vectors of a benchmark are held in memory, and beside them two copies in float32 of its
     largest scope, and one or two per thread.
@@ -85,7 +86,8 @@ def score_centre(
     k_range : (int, int), default (2, 30)
         Least and largest number of clusters.
     folds : int, default 5
-        Parts in which the probes predict. A target with a class in fewer groups is not probed.
+        Parts in which the probes predict. A target with a class in fewer groups, or with a class
+        whose groups all come into one fold, is not probed.
     seed : int, default 0
         Of k-means and of the division into folds.
     threads : int, optional

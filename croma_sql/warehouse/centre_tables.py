@@ -1,16 +1,15 @@
 """Tables of centre encoding from the rows and vectors of a benchmark."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from croma_sql.centre.clustering import Clustering, Trials, cluster
-from croma_sql.centre.probes import TARGETS, Folds, predict, too_few
+from croma_sql.centre.probes import TARGETS, Folds, divide, predict
 from croma_sql.centre.quartets import Quartet, quartets
 from croma_sql.centre.rows import ANYTHING, Rows, classes_of, in_order
 from croma_sql.centre.silhouettes import measure as silhouettes
@@ -55,9 +54,8 @@ def measure(work: Work, how: How, report: OnShare) -> Measured:
     with loaded(work, shape_of(work.files), None) as (vectors, row):
         subsets = list(_scopes(work.rows, vectors, row, "subset"))
         found = _silhouettes(work.rows, vectors, row, how)
-        clusterings = _clusterings(
-            _with_quartets(subsets, work.rows, vectors, row), how, lambda done: report(done / 2)
-        )
+        of_subsets = [(one, _quartets(one)) for one in subsets]
+        clusterings = _clusterings(of_subsets, how, lambda done: report(done / 2))
         predictions, not_probed = _predictions(subsets, how, lambda done: report((1 + done) / 2))
     return Measured(
         {
@@ -107,23 +105,15 @@ def _silhouettes(table: pa.Table, vectors: Vectors, row: Int, how: How) -> pa.Ta
     return table
 
 
-def _with_quartets(
-    subsets: list[_Scope], table: pa.Table, vectors: Vectors, row: Int
-) -> list[tuple[_Scope, list[Quartet]]]:
-    """Find the quartets: subsets of two by two, or else all quartets of the benchmark."""
-    found = [
-        (one, [Quartet(one.subset, np.arange(len(one.text)))])
-        for one in subsets
-        if one.subset is not None
-        and all(len(one.rows.classes(target).values) == 2 for target in TARGETS)
-    ]
-    if found:
-        return found
-    ids = table.column("sample_id")
-    first = np.sort(pc.index_in(ids.unique(), ids).to_numpy())  # a sample may be in several subsets
-    whole = _scope(table.take(first), vectors, row[first])
-    label, confounder = (whole.rows.classes(target) for target in TARGETS)
-    return [(whole, quartets(label, confounder, in_order(whole.rows.scope)))]
+def _quartets(one: _Scope) -> list[Quartet]:
+    """Take a subset of two by two as one quartet, of its name; of any other, all within it."""
+    label, confounder = (one.rows.classes(target) for target in TARGETS)
+    if one.subset is None:
+        return quartets(label, confounder, in_order(one.rows.scope))
+    if len(label.values) == len(confounder.values) == 2:
+        return [Quartet(one.subset, np.arange(len(one.text)))]
+    found = quartets(label, confounder, in_order(one.rows.scope))
+    return [replace(quartet, name=f"{one.subset}: {quartet.name}") for quartet in found]
 
 
 def _clusterings(
@@ -159,9 +149,9 @@ def _predictions(subsets: list[_Scope], how: How, report: OnShare) -> tuple[pa.T
         targets = {target: classes_of(text.column(target), target) for target in TARGETS}
         groups = classes_of(text.column("group_id"), "group_id").code
         where = "" if one.subset is None else f"subset {one.subset!r}: "
-        reasons = (too_few(*named, groups, how.folds.folds) for named in targets.items())
-        problems += [f"{where}{reason}" for reason in reasons if reason]
-        found = predict(one.rows.scope, order, targets, groups, how.folds, how.threads, on_share)
+        divided = {name: divide(name, of, groups, how.folds) for name, of in targets.items()}
+        problems += [f"{where}{some.problem}" for some in divided.values() if some.problem]
+        found = predict(one.rows.scope, order, targets, divided, how.folds, how.threads, on_share)
         for (target, probe), told in found.items():
             frame = pl.DataFrame(text.select(["subset", "sample_id", "group_id"])).with_columns(
                 pl.lit(target).alias("target"),

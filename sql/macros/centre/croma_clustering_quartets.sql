@@ -5,9 +5,10 @@
 -- input   relation: name of a relation with a row per quartet and trial, such as the view clusterings;
 --         the other arguments name its columns; by := 'encoder' tells encoders apart
 -- output  trials: how many; ari_bio, ari_confounder: means over them; clustering_score: the mean of
---         ari_bio - ari_confounder, in [-1, 1]; clustering_score_sd: its standard deviation
--- NULL    a trial in which either index is NULL is left out; all that is left without a trial, and the
---         standard deviation of one
+--         ari_bio - ari_confounder, above 0 where clusters follow the label; clustering_score_sd: its
+--         standard deviation
+-- NULL    a trial in which either index is NULL, NaN or infinite is left out; all that is left without
+--         a trial, and the standard deviation of one
 -- source  Koemen et al. 2025, PathoROB
 CREATE OR REPLACE MACRO croma_clustering_quartets(
     relation,
@@ -21,17 +22,17 @@ WITH
         SELECT
             " row"[coalesce("by", ' everything')] AS scope,
             " row"[quartet] AS quartet,
-            " row"[ari_bio] AS bio,
-            " row"[ari_confounder] AS conf
+            " row"[ari_bio]::DOUBLE AS bio,
+            " row"[ari_confounder]::DOUBLE AS conf
         FROM (SELECT *, NULL::VARCHAR AS " everything" FROM query_table(relation)) AS " row"
     ),
     " lists" AS (
         SELECT
             " trials".scope,
             " trials".quartet,
-            list(bio ORDER BY bio) FILTER (bio - conf IS NOT NULL) AS bios,
-            list(conf ORDER BY conf) FILTER (bio - conf IS NOT NULL) AS confs,
-            list(bio - conf ORDER BY bio - conf) FILTER (bio - conf IS NOT NULL) AS scores
+            list(bio ORDER BY bio) FILTER (isfinite(bio - conf)) AS bios,
+            list(conf ORDER BY conf) FILTER (isfinite(bio - conf)) AS confs,
+            list(bio - conf ORDER BY bio - conf) FILTER (isfinite(bio - conf)) AS scores
         FROM " trials"
         GROUP BY ALL
     )

@@ -4,8 +4,9 @@
 -- grain   one row (per value of by)
 -- input   as croma_clustering_quartets
 -- output  quartets: how many have a score; clustering_score: the mean over quartets of the mean over
---         trials of ari_bio - ari_confounder, in [-1, 1]: 1 where k-means finds the labels, -1 where it
---         finds the confounders; clustering_score_sd: the mean of the quartets' standard deviations
+--         trials of ari_bio - ari_confounder: about 1 where k-means finds the labels, about -1 where it
+--         finds the confounders, 0 where clusters are as much of one as of the other;
+--         clustering_score_sd: the mean of the quartets' standard deviations
 -- NULL    what no quartet has
 -- source  Koemen et al. 2025, PathoROB
 CREATE OR REPLACE MACRO croma_clustering_score(

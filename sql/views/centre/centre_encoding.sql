@@ -3,10 +3,10 @@
 -- grain   one row per benchmark and encoder of which this has been measured
 -- reads   silhouette_files, clustering_scores, probe_accuracy
 -- output  fm_si: FM-SI, the mean silhouette over the confounder, lower is better; label_silhouette: the
---         same over the label; clustering_score: the mean over quartets, from 1 (k-means finds the
---         labels) to -1 (the confounders); knn_..., linear_..._bacc: balanced accuracy of probes that
---         have learnt from other groups, to be held against confounder_chance and label_chance. With
---         subsets, each is a mean over subsets
+--         same over the label; clustering_score: the mean over quartets, about 1 where k-means finds the
+--         labels, about -1 where it finds the confounders; knn_..., linear_..._bacc: balanced accuracy
+--         of probes that have learnt from other groups, to be held against confounder_chance and
+--         label_chance. With subsets, each but clustering_score is a mean over subsets
 -- NULL    what is undefined, as in silhouettes, clustering_scores and probe_accuracy; clustering_score
 --         where there is no quartet
 -- source  Carretero et al. 2026, FM-SI; Koemen et al. 2025, PathoROB

@@ -3,7 +3,7 @@
 -- grain   one row per benchmark, encoder and quartet
 -- reads   clustering_files
 -- output  as croma_clustering_quartets, and k, the number of clusters
--- NULL    everything but trials where all vectors of the quartet are the same
+-- NULL    everything but trials where no number of clusters could be tried, see clusterings
 CREATE OR REPLACE VIEW clustering_scores AS
 WITH of_each AS (
     SELECT *, {'benchmark': benchmark, 'encoder': encoder, 'k': k} AS of_what
