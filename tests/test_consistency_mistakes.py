@@ -76,7 +76,7 @@ ASKED = {
     "croma_iok('scans', k := 12)": "k is 12, but of 12 units each has 11 others; leave k out to",
     "croma_iok('two', k := 2)": "k is 2, but of 2 units each has 1 other; leave k out",
     "croma_iok('scans', k := 99999999999)": "croma_iok: k is 99999999999; it is a whole number, 1",
-    "croma_iok('scans', k := 99999999999999999999999)": "croma_iok: k is 99999999999999999999999; it",
+    "croma_iok('scans', k := 99999999999999999999999)": "k is 99999999999999999999999; it is",
     "croma_iok('scans', k := [1, 0])": r"croma_iok: k is \[1, 0\]; it is a whole number, 1 or more",
     "croma_units('scans', \"by\" := 'acquisition')": "scope 'scanner .': column 'acquisition' has",
 }

@@ -7,10 +7,11 @@ import polars as pl
 import typer
 
 from croma_sql import reports
-from croma_sql.cli.options import Benchmark, Draws, Encoder, Form, Output, check_output
+from croma_sql.cli.options import Benchmark, Draws, Encoder, Form, Output, Seed, check_output
 from croma_sql.cli.output import Format, intervals_beside, write
 from croma_sql.progress import progress_bars
 from croma_sql.reports.reading import query
+from croma_sql.statistics.correlation import FEWEST
 from croma_sql.warehouse.consistency import ScoredConsistency, score_consistency
 
 TOLD = (
@@ -29,6 +30,7 @@ WHY = {
 
 
 def consistency(
+    context: typer.Context,
     warehouse: Path,
     benchmark: Benchmark = None,
     encoder: Encoder = None,
@@ -52,12 +54,14 @@ def consistency(
         bool,
         typer.Option("--complete-cases", help="Leave out units that lack an acquisition."),
     ] = False,
-    permutations: Annotated[int, typer.Option(help="For the p of Mantel's r.", min=0)] = 999,
+    permutations: Annotated[
+        int, typer.Option(help="For the p of Mantel's r; always the same ones.", min=0)
+    ] = 999,
     depth: Annotated[
         int | None, typer.Option(help="Largest K of IoK; default all units, 1000 at most.", min=1)
     ] = None,
     draws: Draws = 2000,
-    seed: Annotated[int, typer.Option(help="Of permutations and resampling.", min=0)] = 0,
+    seed: Seed = 0,
     threads: Annotated[int | None, typer.Option(help="Default: all cores.", min=1)] = None,
     form: Form = Format.table,
     output: Output = None,
@@ -74,6 +78,11 @@ def consistency(
         )
     if encoder is not None and (compare or agreement):
         raise typer.BadParameter("encoders are compared with each other; leave --encoder out")
+    _check_used(context, "group", bool(compare or by), "--compare or --by")
+    for name in ("draws", "seed"):
+        _check_used(
+            context, name, bool(compare or by or agreement), "--compare, --by or --agreement"
+        )
     with progress_bars() as report:
         done = score_consistency(
             warehouse,
@@ -81,7 +90,6 @@ def consistency(
             encoder=encoder,
             incomplete="drop" if complete_cases else "error",
             permutations=permutations,
-            seed=seed,
             depth=depth,
             threads=threads,
             on_progress=lambda name, one, progress: report(f"comparing {name} / {one}", progress),
@@ -115,6 +123,14 @@ def consistency(
         if form is Format.table:
             found = found.select(TOLD)
     write(_told(found) if form is Format.table else found, form, output)
+    if agreement:
+        most = found.group_by("benchmark").agg(pl.col("n").max()).sort("benchmark")
+        for name, n in most.filter(pl.col("n") < FEWEST).rows():
+            typer.echo(
+                f"{name}: a correlation takes {FEWEST} encoders that are no controls, and there "
+                f"{'is' if n == 1 else 'are'} {n}; NULL is what fewer say",
+                err=True,
+            )
     for scored in done:
         if scored.n_incomplete:
             typer.echo(_left_out(scored), err=True)
@@ -127,10 +143,18 @@ def consistency(
         )
 
 
+def _check_used(context: typer.Context, name: str, is_used: bool, by: str) -> None:
+    """Refuse an option that would do nothing."""
+    source = context.get_parameter_source(name)
+    if not is_used and source is not None and source.name == "COMMANDLINE":
+        raise typer.BadParameter(f"--{name} is of {by}, which are not asked for; leave it out")
+
+
 def _left_out(scored: ScoredConsistency) -> str:
+    n, one = scored.n_incomplete, scored.n_incomplete == 1
     return (
-        f"{scored.n_incomplete} units of {scored.benchmark} lack an acquisition under "
-        f"{scored.encoder} and were left out"
+        f"{n} {'unit' if one else 'units'} of {scored.benchmark} {'lacks' if one else 'lack'} an "
+        f"acquisition under {scored.encoder} and {'was' if one else 'were'} left out"
     )
 
 

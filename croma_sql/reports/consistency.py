@@ -136,8 +136,9 @@ def consistency_agreement(
         One row per benchmark and two metrics, as `croma_sql.spearman` gives it: ``x``, ``y``,
         ``rho``, ``lo``, ``hi``, ``p``, ``n``, ``draws``. Controls are left out. ``d_cos`` is taken
         with its sign turned, so that a positive ``rho`` means that two metrics prefer the same
-        encoders; ``intra_distance`` as it is: where its ``rho`` with ``d_cos`` is low, those that
-        move least are those that are most compact.
+        encoders, and left out of an encoder with a ``collapse_reason``, of which it says nothing;
+        ``intra_distance`` as it is: where its ``rho`` with ``d_cos`` is low, those that move least
+        are those that are most compact.
 
     Raises
     ------
@@ -146,7 +147,10 @@ def consistency_agreement(
     """
     found = query(
         warehouse,
-        "SELECT * REPLACE (-d_cos AS d_cos) FROM consistency_summary "
+        "SELECT * REPLACE (CASE WHEN collapse_reason IS NULL THEN -d_cos END AS d_cos) "
+        "FROM consistency_summary "
+        "JOIN (SELECT benchmark, encoder, collapse_reason FROM collapse_check) "
+        "USING (benchmark, encoder) "
         "JOIN (SELECT encoder, is_control FROM encoders) USING (encoder)",
         {"benchmark": benchmark},
     )
