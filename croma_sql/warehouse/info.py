@@ -13,6 +13,7 @@ from croma_sql.warehouse.encoders import validated
 from croma_sql.warehouse.harmonised import described, status_of
 from croma_sql.warehouse.parquet import read_footer, read_metadata, read_table
 from croma_sql.warehouse.plan import planned
+from croma_sql.warehouse.score_schemas import SCHEMAS, Table
 
 Read = Callable[[str], AnyBenchmark]
 
@@ -86,12 +87,13 @@ class ScoresInfo:
     """Scores of a benchmark under an encoder.
 
     table : one of `croma_sql.warehouse.score_schemas.SCHEMAS`, such as 'typed_neighbours'
-    depth : neighbours kept per type, of any type, or of a unit; None where the table has no depth
+    depth : neighbours kept per type or of any type, or up to which those of a unit are compared;
+        None of a table that has no column of that name
     status : 'up to date'; 'stale' if vectors, rows or version have changed; or why that cannot be
         told, as when its benchmark is gone
     """
 
-    table: str
+    table: Table
     benchmark: str
     encoder: str
     depth: int | None
@@ -194,4 +196,5 @@ def _scores(root: Path, read: Read, file: layout.ScoresFile) -> ScoresInfo:
         number if isinstance(number := about.get(name), int) else None
         for name in ("depth", "n_undefined")
     )
+    depth = depth if "depth" in SCHEMAS[file.table].names else None
     return ScoresInfo(file.table, file.benchmark, file.encoder, depth, n_undefined, status)
