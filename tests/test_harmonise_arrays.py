@@ -341,7 +341,13 @@ def test_memory_does_not_grow_with_the_samples():
     tracemalloc.start()
     try:
         for how in (How("combat"), How("mean"), How("combat", "groups")):
-            fitted = fit(blocks, model, Levels(slide, [f"{one}" for one in range(400)]), how)
+            fitted = fit(
+                blocks,
+                model,
+                Levels(slide, [f"{one}" for one in range(400)]),
+                how,
+                np.full(d, 10.0),
+            )
             for some, matrix in blocks():
                 fitted.apply(some, matrix)
         peak = tracemalloc.get_traced_memory()[1]

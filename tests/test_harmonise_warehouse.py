@@ -362,6 +362,8 @@ def test_names_may_be_odd(root):
         ({"keep": ["stain"]}, "column 'stain' is NULL in 296 of 593 rows: 't0.*Fill"),
         ({"method": "harmony"}, "method is 'harmony'; it is one of combat, mean, directions"),
         ({"n_directions": 2}, "n_directions is for method 'directions' only"),
+        ({"folds": 5}, "folds is for method 'directions' only"),
+        ({"method": "mean", "seed": 0}, "seed is for method 'directions' only"),
     ],
 )  # fmt: skip
 def test_what_is_refused(root, options, message):

@@ -54,8 +54,12 @@ def harmonise(
     n_directions: Annotated[
         int | None, typer.Option(help="For directions: how many; default all.", min=1)
     ] = None,
-    folds: Annotated[int, typer.Option(help="For directions: of groups.", min=2)] = 5,
-    seed: Annotated[int, typer.Option(help="For directions: of the folds.", min=0)] = 0,
+    folds: Annotated[
+        int | None, typer.Option(help="For directions: of groups; default 5.", min=2)
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="For directions: of the folds; default 0.", min=0)
+    ] = None,
 ) -> None:
     """Remove a confounder from an encoder, into a new one."""
     with progress_bars() as report:

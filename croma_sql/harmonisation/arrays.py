@@ -38,7 +38,8 @@ def combat(
         What is to be removed: centre, scanner, batch.
     keep : (n,) sequence, or a frame or mapping of such, optional
         What may differ between confounders and is not to be removed with them, such as the label.
-        Numbers are numbers; anything else is a category.
+        Numbers enter as numbers: their effect is a straight line, also that of integers which are
+        codes of categories. Anything else is a category, so make text of codes.
     group : (n,) sequence, optional
         Slide or patient; for ``fit_on='groups'``.
     fit_on : {'samples', 'groups'}
@@ -164,22 +165,22 @@ def without_directions(
 def _harmonised(embeddings: Any, confounder: Any, keep: Any, group: Any, how: How) -> Float:
     checked(how)
     matrix = as_matrix(embeddings)
-    columns = {"confounder": as_column(confounder, "confounder"), **_kept(keep)}
+    removed, kept, groups = as_column(confounder, "confounder"), _kept(keep), None
+    columns = [("confounder", removed), *kept.items()]
     if how.needs_groups:
         if group is None:
             raise HarmonisationError("group is missing: say which rows are one slide or patient")
-        columns["group"] = as_column(group, "group")
-    for name, column in columns.items():
+        groups = as_column(group, "group")
+        columns.append(("group", groups))
+    for name, column in columns:
         if len(column) != len(matrix):
             raise HarmonisationError(
                 f"{name!r} has {len(column)} rows but there are {len(matrix)} vectors; every "
                 "column needs one entry per vector, in the same order"
             )
-    _check_finite(matrix)
+    _check_finite(matrix, "are NULL or hold NaN or inf", "leave them out")
     shown = pa.array(range(len(matrix)), pa.int64())
-    groups = columns.pop("group", None)
-    removed = columns.pop("confounder")
-    model = design(removed, columns, shown)
+    model = design(removed, kept, shown)
     of_row = levels(groups, "group", shown) if groups is not None else no_groups(len(matrix))
 
     def blocks() -> Iterator[tuple[Int, Float]]:
@@ -187,10 +188,12 @@ def _harmonised(embeddings: Any, confounder: Any, keep: Any, group: Any, how: Ho
             yield np.arange(some.start, some.stop), matrix[some].astype(np.float64)
 
     result = np.empty(matrix.shape)
-    with cores(1):
-        fitted = fit(blocks, model, of_row, how)
+    largest = np.maximum(matrix.max(axis=0), -matrix.min(axis=0)).astype(np.float64)
+    with cores(1), np.errstate(over="ignore"):
+        fitted = fit(blocks, model, of_row, how, largest)
         for rows, block in blocks():
             result[rows] = fitted.apply(rows, block)
+    _check_finite(result, "are beyond float64 once harmonised", "scale all down")
     return result
 
 
@@ -206,13 +209,15 @@ def _kept(keep: Any) -> dict[str, pa.Array]:
         keep = whole(keep).to_dict()
     if not isinstance(keep, Mapping):
         keep = {"keep": keep}
-    return {str(name): as_column(column, str(name)) for name, column in keep.items()}
+    found = {str(name): as_column(column, str(name)) for name, column in keep.items()}
+    if len(found) < len(keep):
+        raise HarmonisationError(f"keep has a name twice: {listed(keep, show=10)}")
+    return found
 
 
-def _check_finite(matrix: Any) -> None:
+def _check_finite(matrix: Any, what: str, cure: str) -> None:
     bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
     if len(bad):
         raise HarmonisationError(
-            f"{len(bad)} of {len(matrix)} vectors are NULL or hold NaN or inf, in row(s) "
-            f"{listed(bad.tolist())}; leave them out"
+            f"{len(bad)} of {len(matrix)} vectors {what}, in row(s) {listed(bad.tolist())}; {cure}"
         )

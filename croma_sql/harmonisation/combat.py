@@ -69,6 +69,14 @@ def _residual_squares(blocks: Blocks, design: Design, found: Effects) -> Float:
     return squares
 
 
+def _largest_step(old: Float, new: Float) -> float:
+    """Relative to the old, with its sign. What stays at zero has made no step."""
+    step = np.abs(new - old)
+    with np.errstate(divide="ignore"):
+        relative = np.divide(step, old, out=np.zeros_like(step), where=step > 0)
+    return float(relative.max())
+
+
 def _posterior(gamma_hat: Float, squares: Float, n: float) -> tuple[Float, Float]:
     """Shift and variance of the standardised features under one confounder, given their priors.
 
@@ -95,9 +103,7 @@ def _posterior(gamma_hat: Float, squares: Float, n: float) -> tuple[Float, Float
         )
         about = squares + n * (gamma_hat - new_gamma) ** 2
         new_delta = (variety * (about / 2 + usual) + usual**3) / (variety * (n / 2 + 1) + usual**2)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            steps = (np.abs(new_gamma - gamma) / gamma, np.abs(new_delta - delta) / delta)
-        change = max(np.nanmax(step) for step in steps)
+        change = max(_largest_step(gamma, new_gamma), _largest_step(delta, new_delta))
         gamma, delta = new_gamma, new_delta
         if change < CONVERGED:
             return gamma, delta

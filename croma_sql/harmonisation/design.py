@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
-from math import fsum
+from math import frexp, fsum
 from typing import Any
 
 import numpy as np
@@ -140,16 +140,40 @@ def levels(column: pa.Array, name: str, shown: pa.Array) -> Levels:
     return Levels(code[encoded.indices.to_numpy()], encoded.dictionary.take(order).to_pylist())
 
 
+def as_numbers(column: pa.Array, name: str) -> pa.Array:
+    """Cast to float64; whole numbers that it does not tell apart are an error."""
+    try:
+        return column.cast(pa.float64())
+    except pa.ArrowException as error:
+        raise HarmonisationError(
+            f"column {name!r} holds whole numbers beyond 2^53, which float64 rounds. If they are "
+            "ids, keep them as text, so that each is a category; if they count something, keep "
+            "what is left after subtracting the first"
+        ) from error
+
+
 def _covariate(column: pa.Array, name: str, shown: pa.Array) -> Levels | Float:
     if is_number(column.type):
         _check_no_nulls(column, name, shown)
-        numbers: Float = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        numbers: Float = as_numbers(column, name).to_numpy(zero_copy_only=False)
         if not np.isfinite(numbers).all():
             raise HarmonisationError(f"column {name!r} holds infinite numbers; mend them")
-        centred = numbers - fsum(numbers) / len(numbers)
-        scaled: Float = centred / (np.abs(centred).max(initial=0.0) or 1.0)
-        return scaled
+        return _within_one(numbers)
     return levels(column, name, shown)
+
+
+def _within_one(numbers: Float) -> Float:
+    """Centre and scale.
+
+    Scaled by a power of two first, so that numbers of any size add up; and counted from the least,
+    so that the mean of large ones that are close is not rounded by more than they are apart.
+    """
+    _, exponent = frexp(np.abs(numbers).max(initial=0.0))
+    numbers = np.ldexp(numbers, -exponent)
+    numbers = numbers - numbers.min(initial=np.inf)
+    centred = numbers - fsum(numbers) / len(numbers)
+    scaled: Float = centred / (np.abs(centred).max(initial=0.0) or 1.0)
+    return scaled
 
 
 def _indicators(codes: Int, levels: int) -> Float:
@@ -191,17 +215,16 @@ def _scatter(every: Design) -> tuple[Float, Float]:
 
 def independent(scatter: Float, total: Float) -> Int:
     """Columns whose scatter no others explain; ``total`` is what a column's is measured by."""
-    from scipy.linalg import qr
+    from scipy.linalg.lapack import dpstrf
 
-    scale = np.sqrt(np.maximum(np.diag(total), 0.0))
-    varies = np.flatnonzero(scale > 0)
+    own = np.diag(total)
+    varies = np.flatnonzero((own > 0) & (np.diag(scatter) > RESOLUTION * own))
     if not len(varies):
         return varies
-    some = np.ix_(varies, varies)
-    triangle, order = qr(
-        scatter[some] / np.outer(scale, scale)[some], mode="r", pivoting=True, check_finite=False
-    )
-    found: Int = np.sort(varies[order[np.abs(np.diag(triangle)) > RESOLUTION]])
+    scale = np.sqrt(own[varies])
+    correlated = scatter[np.ix_(varies, varies)] / np.outer(scale, scale)
+    _, order, rank, _ = dpstrf(correlated, tol=RESOLUTION)  # Cholesky, the least explained first
+    found: Int = np.sort(varies[order[:rank] - 1])
     return found
 
 
@@ -215,7 +238,7 @@ def _check_told_apart(every: Design, total: Float, within: Float) -> None:
                 f"{_why(every.confounder, values)}, so nothing tells their effects apart. Keep "
                 "something else, or leave rows out until both vary within one another"
             )
-    if is_confounded(total, within):
+    if len(every.covariates) > 1 and is_confounded(total, within):
         raise HarmonisationError(
             f"{listed(every.covariates, show=10)} cannot be kept together while the confounder is "
             "removed: a combination of them is the same as the confounder. Keep fewer of them"

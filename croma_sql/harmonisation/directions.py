@@ -23,12 +23,23 @@ from croma_sql.errors import HarmonisationError, listed
 from croma_sql.harmonisation.design import Design, Float, Int, Levels
 from croma_sql.harmonisation.linear import Blocks, effects, moments
 
+NO_DIFFERENCE = 1e-12  # of the vectors' size; means are added up to about that
+
+
+@dataclass(frozen=True, slots=True)
+class Folds:
+    """The fold of the rows that are fitted on, and of those that will be harmonised."""
+
+    fitted_on: Int
+    applied_to: Int
+
 
 @dataclass(frozen=True, slots=True)
 class Projections:
     """Remove directions, those of a row's fold.
 
-    fold : (n,); mean : (folds, d) that stays where it is; directions : (folds, r, d), orthonormal
+    fold : (n,); mean : (folds, d) that stays where it is; directions : (folds, r, d), orthonormal,
+    or zero where there are fewer
     """
 
     fold: Int
@@ -93,17 +104,24 @@ def _dealt(pairs: Int, folds: int, seed: int) -> Int:
 
 
 def without_directions(
-    blocks: Blocks, fitted_on: Design, fold: Int, applied_fold: Int, n_directions: int | None
+    blocks: Blocks,
+    fitted_on: Design,
+    fold: Folds,
+    n_directions: int | None,
+    largest: Float,
 ) -> Projections:
     """Fit the directions of each fold on the rows of all others.
 
+    Where means differ by rounding only, the singular vectors are any: nothing is removed for them.
+    Rounding is what a sum of n rows makes of their size, so it is held against the largest values
+    (d,) of the features, not against the means, which may cancel.
+
     Parameters
     ----------
-    fold, applied_fold : of the rows that are fitted on, and of those that will be harmonised
     n_directions : default as many as the means of the confounders span, their number less one
     """
-    folds = int(applied_fold.max()) + 1
-    added = moments(blocks, fitted_on, fold, folds)
+    folds = int(fold.applied_to.max()) + 1
+    added = moments(blocks, fitted_on, fold.fitted_on, folds)
     d = added.xy.shape[2]
     wanted = _checked(n_directions, fitted_on.k - 1, d)
     mean, directions = np.empty((folds, d)), np.empty((folds, wanted, d))
@@ -120,8 +138,11 @@ def without_directions(
             ) from error
         mean[one] = found.mean
         weighted = np.sqrt(found.size)[:, None] * found.shift
-        directions[one] = np.linalg.svd(weighted, full_matrices=False)[2][:wanted]
-    return Projections(applied_fold, mean, directions)
+        _, size, found_directions = np.linalg.svd(weighted, full_matrices=False)
+        rounding = NO_DIFFERENCE * np.sqrt(found.size.sum()) * np.linalg.norm(largest)
+        there = (size > rounding)[:wanted, None]
+        directions[one] = np.where(there, found_directions[:wanted], 0.0)
+    return Projections(fold.applied_to, mean, directions)
 
 
 def _checked(n_directions: Any, most: int, d: int) -> int:

@@ -2,16 +2,17 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from croma_sql.errors import HarmonisationError
 from croma_sql.harmonisation.combat import combat
 from croma_sql.harmonisation.design import Design, Float, Int, Levels, blocks_of
-from croma_sql.harmonisation.directions import folds_of, without_directions
+from croma_sql.harmonisation.directions import Folds, folds_of, without_directions
 from croma_sql.harmonisation.linear import Blocks
 from croma_sql.harmonisation.location import mean_centring
+from croma_sql.harmonisation.scaling import Fitted, Rescaled, factor_for, rescaled
 
 Method = Literal["combat", "mean", "directions"]
 FitOn = Literal["samples", "groups"]
@@ -38,14 +39,6 @@ class How:
         return 3 if self.method == "combat" and self.fit_on == "samples" else 2
 
 
-class Fitted(Protocol):
-    """What harmonises vectors, given which rows of the design they are of."""
-
-    def apply(self, rows: Int, matrix: Float) -> Float:
-        """Harmonise, in float64."""
-        ...
-
-
 def checked(how: How) -> How:
     """Refuse what is not known."""
     for value, name, known in (
@@ -57,8 +50,6 @@ def checked(how: How) -> How:
     for number, name, least in ((how.folds, "folds", 2), (how.seed, "seed", 0)):
         if not _is_whole(number) or number < least:
             raise HarmonisationError(f"{name} is {number!r}; it is a whole number from {least}")
-    if how.method != "directions" and how.n_directions is not None:
-        raise HarmonisationError("n_directions is for method 'directions' only; leave it out")
     return how
 
 
@@ -66,8 +57,23 @@ def _is_whole(number: Any) -> bool:
     return isinstance(number, int | np.integer) and not isinstance(number, bool)
 
 
-def fit(blocks: Blocks, design: Design, group: Levels, how: How) -> Fitted:
-    """Estimate what is to be undone; ``blocks`` are the vectors of all rows of the design."""
+def fit(blocks: Blocks, design: Design, group: Levels, how: How, largest: Float) -> Fitted:
+    """Estimate what is to be undone.
+
+    Parameters
+    ----------
+    blocks : the vectors of all rows of the design
+    largest : (d,) the largest absolute value of every feature
+    """
+    if how.method == "directions":  # which mix features, so that one scale must do
+        factor = factor_for(largest.max(keepdims=True))
+    else:
+        factor = factor_for(largest)
+    fitted = _fit(rescaled(blocks, factor), design, group, how, largest * factor)
+    return Rescaled(fitted, factor)
+
+
+def _fit(blocks: Blocks, design: Design, group: Levels, how: How, largest: Float) -> Fitted:
     fitted_on, codes = design, group.codes
     if how.fit_on == "groups":
         blocks, fitted_on, codes = _pooled(blocks, design, codes)
@@ -76,7 +82,8 @@ def fit(blocks: Blocks, design: Design, group: Levels, how: How) -> Fitted:
     if how.method == "mean":
         return mean_centring(blocks, fitted_on, design)
     fold = folds_of(design, group, how.folds, how.seed)
-    return without_directions(blocks, fitted_on, fold[codes], fold[group.codes], how.n_directions)
+    folds = Folds(fold[codes], fold[group.codes])
+    return without_directions(blocks, fitted_on, folds, how.n_directions, largest)
 
 
 def _pooled(blocks: Blocks, design: Design, group: Int) -> tuple[Blocks, Design, Int]:

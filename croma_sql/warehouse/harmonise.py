@@ -52,8 +52,8 @@ def harmonise(
     keep: Sequence[str] = (),
     fit_on: FitOn = "samples",
     n_directions: int | None = None,
-    folds: int = 5,
-    seed: int = 0,
+    folds: int | None = None,
+    seed: int | None = None,
     on_progress: Callable[[float], None] | None = None,
 ) -> Harmonised:
     """Remove the confounder of a benchmark from an encoder, into vectors of a new encoder.
@@ -73,8 +73,10 @@ def harmonise(
     keep : sequence of str
         ``'label'``, which is the benchmark's, or attributes of the samples: what may differ between
         confounders and is not to be removed with them. Numbers are numbers, all else categories.
-    fit_on, n_directions, folds, seed
-        As in `croma_sql.without_directions`.
+    fit_on
+        As in `croma_sql.combat`.
+    n_directions, folds, seed
+        As in `croma_sql.without_directions`; for ``method='directions'`` only.
     on_progress : callable, optional
         Gets the share done, in [0, 1].
 
@@ -117,7 +119,7 @@ def harmonise(
     [([1.0, 1.0],), ([0.0, 2.0],), ([1.0, 1.0],), ([0.0, 2.0],)]
     """
     root = layout.open_warehouse(warehouse)
-    how = checked(How(method, fit_on, n_directions, folds, seed))
+    how = _how(method, fit_on, n_directions=n_directions, folds=folds, seed=seed)
     to = f"{encoder} {method}" if to is None else to
     if to == encoder:
         raise HarmonisationError(f"{to!r} cannot replace itself; give the new encoder another name")
@@ -135,7 +137,7 @@ def harmonise(
         return told("up to date", sum(map(n_null, there)))
     with cores(1), ExitStack() as files:
         stream = Stream(source, how.passes, on_progress)
-        fitted = fit(stream.blocks, *_model(source, stream.ids), how)
+        fitted = fit(stream.blocks, *_model(source, stream.ids), how, stream.largest)
         for target, path in targets.items():
             stream.write(files.enter_context(publishing(target)), path, fitted)
         with locked(root):
@@ -147,6 +149,16 @@ def harmonise(
             for path in outdated:
                 path.unlink()
     return told("harmonised", len(source.rows) - len(stream.ids))
+
+
+def _how(method: Method, fit_on: FitOn, **of_directions: int | None) -> How:
+    given = {name: value for name, value in of_directions.items() if value is not None}
+    how = checked(How(method, fit_on, **given))
+    if given and method != "directions":
+        raise HarmonisationError(
+            f"{next(iter(given))} is for method 'directions' only; leave it out"
+        )
+    return how
 
 
 def _checked_keep(keep: Sequence[str]) -> list[str]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from croma_sql.errors import HarmonisationError, listed
 from croma_sql.harmonisation.design import ROWS_AT_ONCE, Float, Int
-from croma_sql.harmonisation.fitting import Fitted
+from croma_sql.harmonisation.scaling import Fitted
 from croma_sql.vectors import Matrix, in_memory, with_direction
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.embedding_files import read_shape, read_vectors
@@ -27,6 +27,7 @@ class Stream:
     """The vectors of a source, read as often as is asked, and how far that is.
 
     ids : samples that have a vector which is not NULL, in the order of the files
+    largest : (d,) the largest absolute value of every feature, in these
     """
 
     def __init__(
@@ -38,12 +39,15 @@ class Stream:
         self._all = (passes + 1) * sum(read_footer(path).num_rows for path in source.files)
         self._done = 0
         members = source.rows.column(SAMPLE)
-        found = [
-            ids.filter(pc.and_(pa.array(~np.isnan(matrix[:, 0])), pc.is_in(ids, members)))
-            for path in source.files
-            for ids, matrix in self._read(path)
-        ]
-        self.ids: pa.Array = pa.concat_arrays([pa.array([], pa.string()), *found])
+        self.largest = np.zeros(self._d)
+        found = [pa.array([], pa.string())]
+        for path in source.files:
+            for ids, matrix in self._read(path):
+                there = pc.and_(pa.array(~np.isnan(matrix[:, 0])), pc.is_in(ids, members))
+                found.append(ids.filter(there))
+                some = np.abs(matrix[np.asarray(there)]).max(axis=0, initial=0.0)
+                np.maximum(self.largest, some, out=self.largest)
+        self.ids: pa.Array = pa.concat_arrays(found)
 
     def blocks(self) -> Iterator[tuple[Int, Float]]:
         """Places in ``ids`` and vectors, in blocks that do not depend on how files are cut."""
