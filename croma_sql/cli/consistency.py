@@ -58,7 +58,10 @@ def consistency(
         int, typer.Option(help="For the p of Mantel's r; always the same ones.", min=0)
     ] = 999,
     depth: Annotated[
-        int | None, typer.Option(help="Largest K of IoK; default all units, 1000 at most.", min=1)
+        int | None,
+        typer.Option(
+            help="Largest K of IoK, or all other units where there are fewer; default 1000.", min=1
+        ),
     ] = None,
     draws: Draws = 2000,
     seed: Seed = 0,
