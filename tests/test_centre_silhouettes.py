@@ -14,6 +14,7 @@ from naive import inner, within_range
 from sklearn.metrics import silhouette_samples
 
 import croma_sql
+from croma_sql.udfs.centre import silhouettes as kernels
 
 FOUR = [[1.0, 0.0], [0.8, 0.6], [0.0, 1.0], [0.6, 0.8]]
 CLOSER = [1 - 0.2 / 0.7, 1 - 0.2 / 0.22, 1 - 0.2 / 0.7, 1 - 0.2 / 0.22]
@@ -96,6 +97,32 @@ def test_duplicates_and_only_members(cohort):
     vectors, cluster = cohort
     found = silhouette(np.array(vectors, float), cluster)
     np.testing.assert_allclose(found, naive_silhouettes(vectors, cluster), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", AWKWARD)
+def test_no_bit_depends_on_which_clusters_a_product_proposes(name, monkeypatch):
+    """As if every cluster had been measured; without any slack ties would be told otherwise."""
+    cohort = AWKWARD[name](1)
+    cluster = np.random.default_rng(0).integers(60, size=len(cohort.ids))
+    found = silhouette(cohort.vectors, cluster)
+    monkeypatch.setattr(kernels, "_slack", lambda square, d: np.full(len(square), np.inf))
+    assert silhouette(cohort.vectors, cluster).tobytes() == found.tobytes()
+
+
+def test_clusters_as_near_as_each_other_are_all_measured(monkeypatch):
+    """Permutations of a vector are as far from one of equal features, except for rounding."""
+    rng = np.random.default_rng(0)
+    permuted = np.stack([rng.permutation(np.arange(1.0, 42.0)) for _ in range(121)])
+    vectors = np.concatenate([permuted, np.ones((1, 41))])
+    cluster = np.arange(122) // 2
+    found = silhouette(vectors, cluster)
+
+    def changed(slack):
+        monkeypatch.setattr(kernels, "_slack", lambda square, d: np.full(len(square), slack))
+        return silhouette(vectors, cluster).tobytes() != found.tobytes()
+
+    assert changed(0.0)
+    assert not changed(np.inf)
 
 
 def test_the_only_member_of_a_cluster_has_none():

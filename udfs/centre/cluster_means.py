@@ -66,28 +66,42 @@ def own_gaps(stored, place, square, samples, cluster, centre, mean, out):
 
 
 @kernel()
-def silhouettes(stored, place, square, samples, cluster, centre, mean, spread, size, out):
+def residuals(stored, place, square, samples, centre, out):
+    """Write the residuals of ``samples`` (len(samples), d)."""
+    for i in range(samples.shape[0]):
+        p = samples[i]
+        _residual(stored[place[p]], 1.0 / np.sqrt(square[p]), centre, out[i])
+
+
+@kernel()
+def silhouettes(residual, dot, samples, cluster, mean, spread, size, lead, slack, out):
     """Write the silhouettes of ``samples`` (n,), 0 for the only member of a cluster.
 
     The mean distance from i to the members of a cluster is |r_i - mean|^2 / 2 + spread, where
     ``spread`` (clusters,) is the mean of the first term over the members themselves.
+
+    Of another cluster, the lowest counts. ``lead - dot``, the same but for |r_i|^2 / 2 and for
+    rounding, tells which may be it: those within ``slack`` of the lowest.
+
+    residual : (len(samples), d); dot : (len(samples), clusters), their inner products with ``mean``
+    lead : (clusters,) |mean|^2 / 2 + spread; infinite for a cluster without members
+    slack : (len(samples),)
     """
-    residual = np.empty(centre.shape[0])
-    for p in samples:
-        _residual(stored[place[p]], 1.0 / np.sqrt(square[p]), centre, residual)
-        inside, nearest = 0.0, np.inf
-        for c in range(mean.shape[0]):
-            if size[c] == 0:
-                continue
-            distance = _half_gap(residual, mean[c]) + spread[c]
-            if c == cluster[p]:
-                inside = distance
-            else:
-                nearest = min(nearest, distance)
-        members = size[cluster[p]]
-        if members == 1:
+    for i in range(samples.shape[0]):
+        p = samples[i]
+        own = cluster[p]
+        if size[own] == 1:
             out[p] = 0.0
             continue
-        inside *= members / (members - 1)  # the sample itself is at distance 0
+        lowest = np.inf
+        for c in range(mean.shape[0]):
+            if c != own:
+                lowest = min(lowest, lead[c] - dot[i, c])
+        nearest = np.inf
+        for c in range(mean.shape[0]):
+            if c != own and lead[c] - dot[i, c] <= lowest + slack[i]:
+                nearest = min(nearest, _half_gap(residual[i], mean[c]) + spread[c])
+        inside = _half_gap(residual[i], mean[own]) + spread[own]
+        inside *= size[own] / (size[own] - 1)  # the sample itself is at distance 0
         larger = max(inside, nearest)
         out[p] = (nearest - inside) / larger if larger > 0 else 0.0

@@ -2,7 +2,8 @@
 
 With u = z/|z|, the cosine distance of two samples is |u_i - u_j|^2 / 2. So the mean distance from a
 sample to a cluster follows from the mean of the cluster and its spread (`cluster_means`), in
-O(n clusters d) instead of O(n^2 d).
+O(n clusters d) instead of O(n^2 d). A matrix product tells which other clusters may be the nearest,
+all within what rounding can do to it; these are measured, so that no bit depends on the product.
 """
 
 import math
@@ -11,12 +12,14 @@ import numpy as np
 
 from croma_sql.udfs import exact
 from croma_sql.udfs.centre import cluster_means
-from croma_sql.udfs.neighbours.tiles import ranges
+from croma_sql.udfs.neighbours.tiles import ROWS_PER_TASK, ranges
 from croma_sql.udfs.scope import Codes, Float, Int, Scope, Stored
 from croma_sql.udfs.threads import ForEach
 
 CENTRE_ROWS = 4096
 FEATURES_AT_ONCE = 256
+DOTS_AT_ONCE = 2**20
+ROUNDING = 2.0**-53
 
 
 def silhouettes(scope: Scope, cluster: Codes, for_each: ForEach) -> Float:
@@ -66,15 +69,37 @@ def silhouettes(scope: Scope, cluster: Codes, for_each: ForEach) -> Float:
     gap = np.empty(len(out))
     tasks = [order[rows.start : rows.stop] for rows in ranges(len(order))]
     for_each(lambda rows: cluster_means.own_gaps(*vectors, rows, cluster, centre, mean, gap), tasks)
-    spread = np.array(
-        [math.fsum(gap[order[cluster[order] == c]]) / max(1, n) for c, n in enumerate(size)]
-    )
+    spread = _spread(gap, order, cluster, size)
+    square = np.einsum("cd,cd->c", mean, mean)
+    lead = np.where(size > 0, square / 2 + spread, np.inf)
+    longest = square.max() + spread.max()
 
     def compare(rows: Int) -> None:
-        cluster_means.silhouettes(*vectors, rows, cluster, centre, mean, spread, size, out)
+        residual = np.empty((len(rows), scope.vectors.d))
+        cluster_means.residuals(*vectors, rows, centre, residual)
+        slack = _slack(np.einsum("id,id->i", residual, residual) + longest, scope.vectors.d)
+        told = (mean, spread, size, lead, slack)
+        cluster_means.silhouettes(residual, residual @ mean.T, rows, cluster, *told, out)
 
-    for_each(compare, tasks)
+    n = min(ROWS_PER_TASK, max(1, DOTS_AT_ONCE // len(size)))
+    for_each(compare, [order[rows.start : rows.stop] for rows in ranges(len(order), n)])
     return out
+
+
+def _spread(gap: Float, order: Int, cluster: Codes, size: Int) -> Float:
+    """Mean gap (clusters,) of the members of each cluster."""
+    members = order[np.argsort(cluster[order], kind="stable")]
+    parts = np.split(gap[members], np.cumsum(size)[:-1])
+    return np.array([math.fsum(part) / max(1, len(part)) for part in parts])
+
+
+def _slack(square: Float, d: int) -> Float:
+    """Bound how much further than another a cluster may seem that is measured as nearer.
+
+    Sums of d products, and what they are added to, err by d + 4 roundings of |r|^2 + |mean|^2 +
+    spread (``square``) at most; so does what is measured, and both do for either cluster.
+    """
+    return np.asarray(8 * (d + 8) * ROUNDING * square + 4 * cluster_means.SAME)
 
 
 def _means(
