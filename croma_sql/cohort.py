@@ -29,6 +29,7 @@ class Names:
     confounder: str = "confounder"
     group: str = "group_id"
     where: str = ""
+    result: str = "margin"  # what is NULL for a vector without direction; empty: nothing is told
 
     @property
     def prefix(self) -> str:
@@ -314,11 +315,12 @@ def _check_ids(ids: pa.Array, names: Names) -> None:
 def _check_directions(usable: NDArray[np.bool_], shown: pa.Array, names: Names) -> None:
     bad = shown.filter(pa.array(~usable)).to_pylist()
     if bad:
+        with_null = f"a NULL {names.result} (on_bad_vectors = 'null')"
+        keep = f", or keep them with {with_null}" if names.result else ""
         raise CohortError(
             f"{names.prefix}{len(bad)} of {len(usable)} vectors in {names.embedding!r} are NULL, "
             f"hold NaN or inf, or are all zero: {listed(bad)}. Cosine distance is undefined for "
-            "them. Leave the rows out (on_bad_vectors = 'drop', or a filter), or keep them with a "
-            "NULL margin (on_bad_vectors = 'null')"
+            f"them. Leave the rows out (on_bad_vectors = 'drop', or a filter){keep}"
         )
 
 

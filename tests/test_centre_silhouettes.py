@@ -204,7 +204,8 @@ def test_by_measures_each_group_by_itself(con):
 def test_bad_vectors_are_errors_dropped_or_null(con):
     vectors = [[1, 0], [0, 0], [4, 3], [0, 1], [3, 4]]
     cluster, ids = ["x", "y", "x", "y", "y"], list("abcde")
-    with raises("1 of 5 vectors", "'b'", "on_bad_vectors = 'null'"):
+    told = "keep them with a NULL silhouette (on_bad_vectors = 'null')"
+    with raises("1 of 5 vectors", "'b'", told):
         croma_sql.silhouettes(vectors, cluster, sample_id=ids)
     kept = croma_sql.silhouettes(vectors, cluster, sample_id=ids, on_bad_vectors="null")
     assert kept["silhouette"].is_null().to_list() == [False, True, False, False, False]
@@ -212,6 +213,8 @@ def test_bad_vectors_are_errors_dropped_or_null(con):
     dropped = croma_sql.silhouettes(vectors, cluster, sample_id=ids, on_bad_vectors="drop")
     assert dropped.equals(kept.filter(sample_id="b").clear().vstack(kept.drop_nulls()))
     con.register("t", pl.DataFrame({"sample_id": ids, "embedding": vectors, "c": cluster}))
+    with pytest.raises(duckdb.InvalidInputException, match="keep them with a NULL silhouette"):
+        con.sql("FROM croma_silhouettes('t', 'c')").fetchall()
     for way, expected in (("null", kept), ("drop", dropped)):
         found = con.sql(f"FROM croma_silhouettes('t', 'c', on_bad_vectors := '{way}')").pl()
         assert found.drop("scope").sort("sample_id").equals(expected)

@@ -16,7 +16,7 @@ from croma_sql.vectors import OnBadVectors, as_matrix, in_memory
 
 ANYTHING = np.zeros(1, np.int64)  # no range of rows that must have two labels and confounders
 CENTRE_ROWS = 4096
-NAMES = Names()
+NAMES = Names(result="")
 
 
 @dataclass(frozen=True, slots=True)

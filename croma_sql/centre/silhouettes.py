@@ -6,11 +6,13 @@ import numpy as np
 import polars as pl
 
 from croma_sql.centre.rows import Rows, read_rows
-from croma_sql.cohort import checked_threads
+from croma_sql.cohort import Names, checked_threads
 from croma_sql.udfs.centre import silhouettes as exact_silhouettes
 from croma_sql.udfs.scope import Float
 from croma_sql.udfs.threads import IsStopped, available_cores, cores, never
 from croma_sql.vectors import OnBadVectors
+
+NAMES = Names(result="silhouette")
 
 
 def silhouettes(
@@ -71,7 +73,7 @@ def silhouettes(
     >>> frame["silhouette"].round(6).to_list()  # 1 - 0.2 / 0.7, 1 - 0.2 / 0.22
     [0.714286, 0.090909, 0.714286, 0.090909]
     """
-    rows = read_rows(embeddings, {"cluster": cluster}, sample_id, on_bad_vectors)
+    rows = read_rows(embeddings, {"cluster": cluster}, sample_id, on_bad_vectors, NAMES)
     threads = checked_threads(threads) or available_cores()
     frame = pl.DataFrame(
         rows.columns | {"silhouette": measure(rows, "cluster", threads)}, nan_to_null=True

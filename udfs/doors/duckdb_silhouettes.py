@@ -50,7 +50,7 @@ def _of_scope(
         {called["cluster"]: clusters.values},
         sample_names.values,
         on_bad_vectors.as_py(),
-        Names(sample_id=called["sample_id"], embedding=called["embedding"], where=where),
+        Names(called["sample_id"], called["embedding"], where=where, result="silhouette"),
     )
     silhouette = measure(rows, called["cluster"], threads.as_py())
     return pa.StructArray.from_arrays(
