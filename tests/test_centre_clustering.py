@@ -54,8 +54,10 @@ def test_hand_derived_values():
     assert found.cluster_counts["silhouette"][0] == pytest.approx(by_label, abs=1e-14)
 
 
-def test_that_of_pathorob_on_one_quartet():
-    cohort = random_cohort(3, n=120, d=12, effect=1.5)
+@pytest.mark.parametrize("d", [12, 300], ids=["tall", "wide"])
+def test_that_of_pathorob_on_one_quartet(d):
+    """Also where there are more features than vectors."""
+    cohort = random_cohort(3, n=120, d=d, effect=1.5)
     found = clustering(cohort, trials=6, k_range=(2, 8), seed=1337)
     order = np.argsort(cohort.ids)
     columns = (column[order] for column in (cohort.vectors, cohort.label, cohort.confounder))
@@ -112,9 +114,11 @@ def random_cohort_near_one(cohort, by):
     return replace(cohort, vectors=1 + by * cohort.vectors)
 
 
-def test_fewer_different_vectors_than_clusters():
+@pytest.mark.parametrize("d", [2, 20], ids=["tall", "wide"])
+def test_fewer_different_vectors_than_clusters(d):
     label, confounder = list("aaaabbbb"), list("xxyyxxyy")
-    three = [[1, 0], [1, 0], [0, 1], [0, 1], [1, 1], [1, 1], [1, 1], [1, 1]]
+    three = np.zeros((8, d))
+    three[:, :2] = [[1, 0], [1, 0], [0, 1], [0, 1], [1, 1], [1, 1], [1, 1], [1, 1]]
     found = croma_sql.clustering(three, label, confounder, trials=2)
     assert found.cluster_counts.rows() == [
         ("a | b under x | y", 2, pytest.approx(found.cluster_counts["silhouette"][0])),

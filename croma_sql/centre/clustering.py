@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from croma_sql.centre.kmeans import kmeans, points
 from croma_sql.centre.quartets import Quartet, quartets
 from croma_sql.centre.rows import Classes, in_order, read_rows, residuals
 from croma_sql.centre.workers import workers
@@ -120,7 +120,8 @@ def clustering(
     Notes
     -----
     k-means and ARI are scikit-learn's. It clusters in float32, but residuals: unit vectors less one
-    among them, so that vectors that crowd in one direction are told apart.
+    among them, so that vectors that crowd in one direction are told apart, and fewer of them than
+    they have features in as many coordinates as there are vectors, which keeps all distances.
 
     References
     ----------
@@ -206,9 +207,10 @@ class _Quartet:
                 for name in ("row", "label", "confounder", "group", "rank", "usable")
             },
         )
-        self._vectors = residuals(scope, self.rows)
+        vectors = residuals(scope, self.rows)
+        self._points = points(vectors)
         self._how, self._for_each, self._report = how, for_each, report
-        n = len({vector.tobytes() for vector in self._vectors})
+        n = len({vector.tobytes() for vector in vectors})
         most = min(how.k_range[1], n, len(self.rows) - 1)
         self._ks = range(how.k_range[0], most + 1) if n > 1 else range(0)
         self._of_trial = INITS_OF_TRIAL * (how.k_range[0] + most)  # for the k in the middle
@@ -220,7 +222,7 @@ class _Quartet:
         found: dict[int, float] = {}
 
         def measure(k: int) -> None:
-            labels = kmeans(self._vectors, k, self._how.seed, INITS_OF_COUNT)
+            labels = kmeans(self._points, k, self._how.seed, INITS_OF_COUNT)
             found[k] = float(np.mean(silhouettes(self._scope, labels, one_by_one)))
 
         self._for_each(measure, self._ks, lambda k: self._advance(2 * INITS_OF_COUNT * k))
@@ -235,7 +237,7 @@ class _Quartet:
 
         def run(trial: int) -> None:
             assert k is not None
-            labels = kmeans(self._vectors, k, self._how.seed + trial, INITS_OF_TRIAL)
+            labels = kmeans(self._points, k, self._how.seed + trial, INITS_OF_TRIAL)
             aris[trial] = [adjusted_rand_score(truth, labels) for truth in truths]
 
         if k is not None:
@@ -252,11 +254,3 @@ class _Quartet:
     def _advance(self, work: int) -> None:
         self._done += work
         self._report(self._done / self._work)
-
-
-def kmeans(vectors: NDArray[np.float32], k: int, seed: int, starts: int) -> Codes:
-    """Clusters of the best of some random starts of k-means, as codes (n,)."""
-    from sklearn.cluster import KMeans
-
-    model = KMeans(k, init="random", n_init=starts, random_state=seed)
-    return np.asarray(model.fit(vectors).labels_, np.int32)
