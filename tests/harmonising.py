@@ -1,4 +1,4 @@
-"""Cohorts with a planted effect of the centre, and ComBat as published."""
+"""Cohorts with a planted effect of the centre, warehouses of them, and ComBat as published."""
 
 import contextlib
 import io
@@ -6,10 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+import polars as pl
 from neuroCombat import neuroCombat
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import GroupKFold, cross_val_predict
+
+import croma_sql
+from croma_sql.warehouse.layout import embeddings_path
+
+SELECT = """
+    SELECT sample_id, class AS label, centre AS confounder, slide AS group_id
+    FROM samples WHERE NOT elsewhere
+"""
 
 
 @dataclass(frozen=True)
@@ -66,3 +75,41 @@ def probe(vectors, target, group):
     folds = GroupKFold(5)
     predicted = cross_val_predict(model, vectors, target, groups=group, cv=folds)
     return balanced_accuracy_score(target, predicted)
+
+
+def tiles(n=2600, dtype=np.float16, **options):
+    """Tiles in no order; every 97th is not in the benchmark."""
+    cohort = planted(n=n, **options)
+    order = np.random.default_rng(1).permutation(n)
+    kind = {np.float16: pl.Float16, np.float32: pl.Float32, np.float64: pl.Float64}[dtype]
+    vectors = cohort.vectors[order].astype(dtype)
+    return pl.DataFrame(
+        {
+            "sample_id": [f"t{one:05d}" for one in order],
+            "embedding": pl.Series(vectors, dtype=pl.Array(kind, vectors.shape[1])),
+            "class": cohort.label[order],
+            "centre": cohort.centre[order],
+            "slide": [f"s{slide}" for slide in cohort.slide[order]],
+            "age": (cohort.slide[order] * 7919 % 61 + 30).astype(np.int16),
+            "elsewhere": order % 97 == 0,
+        }
+    )
+
+
+def built(root, frame, datasets=1, select=SELECT, encoder="e"):
+    for part in range(datasets):
+        some = frame.gather_every(datasets, part)
+        croma_sql.import_embeddings(
+            root, some, encoder=encoder, dataset=f"d{part}", samples=some.drop("embedding"),
+            on_bad_vectors="null",
+        )  # fmt: skip
+    croma_sql.add_benchmark(root, "b", select)
+    return root
+
+
+def read(root, encoder, dataset="d0"):
+    return pl.read_parquet(embeddings_path(root, encoder, dataset), hive_partitioning=False)
+
+
+def contents(root):
+    return {path.relative_to(root): path.read_bytes() for path in root.rglob("*") if path.is_file()}

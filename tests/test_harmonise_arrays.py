@@ -311,19 +311,6 @@ def test_vectors_of_any_type_give_the_same():
         np.testing.assert_array_equal(croma_sql.combat(vectors, cohort.centre), expected)
 
 
-def test_a_covariate_told_twice_changes_nothing():
-    """In other words, or as a number for two categories: only what it spans matters."""
-    cohort = planted()
-    code = (cohort.label == "tumour") * 2.5 + 7
-    once = croma_sql.combat(cohort.vectors, cohort.centre, keep=cohort.label)
-    number = croma_sql.combat(cohort.vectors, cohort.centre, keep=code)
-    twice = croma_sql.combat(
-        cohort.vectors, cohort.centre, keep={"a": cohort.label, "b": code, "constant": code * 0}
-    )
-    np.testing.assert_allclose(number, once, atol=1e-12)
-    np.testing.assert_allclose(twice, once, atol=1e-12)
-
-
 def test_memory_does_not_grow_with_the_samples():
     """200,000 vectors of 64 features, made as they are asked for: 100 MB; what is held is codes."""
     n, d = 200_000, 64

@@ -195,6 +195,19 @@ def test_integers_are_a_straight_line_and_text_of_them_categories():
     assert min(gap["line"]) > 1e-2
 
 
+def test_a_covariate_told_twice_changes_nothing():
+    """In other words, or as a number for two categories: only what it spans matters."""
+    cohort = planted()
+    code = (cohort.label == "tumour") * 2.5 + 7
+    once = croma_sql.combat(cohort.vectors, cohort.centre, keep=cohort.label)
+    number = croma_sql.combat(cohort.vectors, cohort.centre, keep=code)
+    twice = croma_sql.combat(
+        cohort.vectors, cohort.centre, keep={"a": cohort.label, "b": code, "constant": code * 0}
+    )
+    np.testing.assert_allclose(number, once, atol=1e-12)
+    np.testing.assert_allclose(twice, once, atol=1e-12)
+
+
 def test_many_categories_are_kept():
     """Two rows of each: what is left of a category is the mean of its rows, moved by centre."""
     n = 300

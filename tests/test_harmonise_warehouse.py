@@ -6,55 +6,12 @@ import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from harmonising import planted
+from harmonising import SELECT, built, contents, read, tiles
 
 import croma_sql
-from croma_sql.cli import main
 from croma_sql.warehouse.layout import embeddings_path
 
-SELECT = """
-    SELECT sample_id, class AS label, centre AS confounder, slide AS group_id
-    FROM samples WHERE NOT elsewhere
-"""
 METHODS = ("combat", "mean", "directions")
-
-
-def tiles(n=2600, dtype=np.float16, **options):
-    """Tiles in no order; every 97th is not in the benchmark."""
-    cohort = planted(n=n, **options)
-    order = np.random.default_rng(1).permutation(n)
-    kind = {np.float16: pl.Float16, np.float32: pl.Float32, np.float64: pl.Float64}[dtype]
-    vectors = cohort.vectors[order].astype(dtype)
-    return pl.DataFrame(
-        {
-            "sample_id": [f"t{one:05d}" for one in order],
-            "embedding": pl.Series(vectors, dtype=pl.Array(kind, vectors.shape[1])),
-            "class": cohort.label[order],
-            "centre": cohort.centre[order],
-            "slide": [f"s{slide}" for slide in cohort.slide[order]],
-            "age": (cohort.slide[order] * 7919 % 61 + 30).astype(np.int16),
-            "elsewhere": order % 97 == 0,
-        }
-    )
-
-
-def built(root, frame, datasets=1, select=SELECT, encoder="e"):
-    for part in range(datasets):
-        some = frame.gather_every(datasets, part)
-        croma_sql.import_embeddings(
-            root, some, encoder=encoder, dataset=f"d{part}", samples=some.drop("embedding"),
-            on_bad_vectors="null",
-        )  # fmt: skip
-    croma_sql.add_benchmark(root, "b", select)
-    return root
-
-
-def read(root, encoder, dataset="d0"):
-    return pl.read_parquet(embeddings_path(root, encoder, dataset), hive_partitioning=False)
-
-
-def contents(root):
-    return {path.relative_to(root): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
 def in_memory(method, frame, keep, fit_on):
@@ -395,29 +352,3 @@ def test_vectors_without_a_direction_are_named(root):
         croma_sql.HarmonisationError, match=r"leaves 4 vectors without a direction.*'a'"
     ):
         croma_sql.harmonise(root, encoder="e", benchmark="b", method="mean")
-
-
-# The command
-
-
-def run(capsys, *arguments):
-    with pytest.raises(SystemExit) as exit_, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.argv", ["croma-sql", "harmonise", *map(str, arguments)])
-        main()
-    return exit_.value.code, capsys.readouterr()
-
-
-def test_command(root, capsys):
-    built(root, tiles(600))
-    code, said = run(
-        capsys, root, "--encoder", "e", "--benchmark", "b", "--keep", "label", "--keep", "age",
-        "--fit-on", "groups",
-    )  # fmt: skip
-    assert (code, said.err) == (0, "")
-    assert said.out.startswith(
-        f"593 vectors of 30 groups as encoder 'e combat' of {root}, 7 others left out: shift and "
-        "scale of 3 confounders removed (ComBat), 'label' and 'age' kept\nnext: croma-sql score"
-    )
-    code, said = run(capsys, root, "--encoder", "e", "--benchmark", "b", "--keep", "centre")
-    assert code == 1
-    assert said.err.startswith("croma-sql: 'centre' cannot be kept while the confounder is removed")

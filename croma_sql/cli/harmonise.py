@@ -1,8 +1,9 @@
 """croma-sql harmonise."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -25,6 +26,7 @@ class FitOn(StrEnum):
     groups = "groups"
 
 
+_AS = {"number": "a number", "categories": "categories"}
 _DID = {
     "combat": "shift and scale of {confounders} confounders removed (ComBat)",
     "mean": "centred on the means of {confounders} confounders",
@@ -46,7 +48,10 @@ def harmonise(
     ] = Method.combat,
     keep: Annotated[
         list[str] | None,
-        typer.Option(help="'label', or an attribute of the samples, to keep; may be repeated."),
+        typer.Option(
+            help="'label', or an attribute of the samples, to keep; may be repeated. Numbers are a "
+            "straight line, all else categories."
+        ),
     ] = None,
     fit_on: Annotated[
         FitOn, typer.Option(help="Estimate on samples, or on means of groups.")
@@ -82,13 +87,30 @@ def harmonise(
         if count
     ]
     did = _DID[method.value].format(confounders=done.confounders)
-    kept = f", {' and '.join(map(repr, keep))} kept" if keep else ""
     state = " (up to date)" if done.outcome == "up to date" else ""
     typer.echo(
         f"{done.n} vectors of {done.groups} groups as encoder {done.encoder!r} of {warehouse}"
-        f"{''.join(counts)}: {did}{kept}{state}"
+        f"{''.join(counts)}: {did}{_kept(done.kept)}{state}"
     )
+    if done.replaced is not None:
+        typer.echo(f"replaced {done.encoder!r} and its scores: {_made(done.replaced)}")
     typer.echo(
         "next: croma-sql score and croma-sql centre, then croma-sql sql with "
         "'FROM harmonisation' for before and after"
     )
+
+
+def _kept(kept: Mapping[str, str]) -> str:
+    told = [f"{name!r} as {_AS[kind]}" for name, kind in kept.items()]
+    return f"; kept {', '.join(told)}" if told else ""
+
+
+def _made(recipe: Mapping[str, Any]) -> str:
+    """Say how the vectors that were there had been made."""
+    keep = f", kept {', '.join(map(repr, recipe['keep']))}" if recipe.get("keep") else ""
+    given = [
+        f", {name} {recipe[name]}"
+        for name in ("fit_on", "n_directions", "folds", "seed")
+        if recipe.get(name) is not None
+    ]
+    return f"it had been made with method {recipe.get('method')}{''.join(given)}{keep}"

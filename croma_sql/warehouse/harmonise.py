@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -12,16 +12,17 @@ import pyarrow.compute as pc
 
 from croma_sql.cohort import as_column
 from croma_sql.errors import HarmonisationError
-from croma_sql.harmonisation.design import Design, Levels, design, levels
+from croma_sql.harmonisation.design import Design, Levels, design, is_number, levels
 from croma_sql.harmonisation.fitting import FitOn, How, Method, checked, fit
 from croma_sql.udfs.threads import cores
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.harmonised import SAMPLE, Origin, described, kept, origin
+from croma_sql.warehouse.harmonised import SAMPLE, Origin, described, kept, origin, replaceable
 from croma_sql.warehouse.harmonised_vectors import Stream, n_null
 from croma_sql.warehouse.parquet import read_footer
 from croma_sql.warehouse.publish import locked, publishing
 
 Outcome = Literal["harmonised", "up to date"]
+KeptAs = Literal["number", "categories"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,9 @@ class Harmonised:
     n : vectors; n_null : of them NULL, as in the source; left_out : vectors of the source whose
         samples are not in the benchmark
     confounders, groups : of the n samples
+    kept : what was kept, and as what: 'number' or 'categories'
+    replaced : what the files that were there say of how they were made, where it was differently:
+        method, fit_on, keep, and of directions n_directions, folds, seed
     """
 
     encoder: str
@@ -40,6 +44,8 @@ class Harmonised:
     left_out: int
     confounders: int
     groups: int
+    kept: dict[str, KeptAs]
+    replaced: dict[str, Any] | None = None
 
 
 def harmonise(
@@ -71,8 +77,10 @@ def harmonise(
     method : {'combat', 'mean', 'directions'}
         See `croma_sql.combat`, `croma_sql.mean_centred`, `croma_sql.without_directions`.
     keep : sequence of str
-        ``'label'``, which is the benchmark's, or attributes of the samples: what may differ between
-        confounders and is not to be removed with them. Numbers are numbers, all else categories.
+        ``'label'``, which is the benchmark's, or attributes of the samples, in either case: what
+        may differ between confounders and is not to be removed with them. An attribute of numbers
+        is a number, its effect a straight line, also where they are codes of categories; all else
+        are categories.
     fit_on
         As in `croma_sql.combat`.
     n_directions, folds, seed
@@ -85,7 +93,9 @@ def harmonise(
     Harmonised
         Vectors are float32 whatever the source has: float16 would round by as much as small
         differences between confounders are, and float64 would keep digits that the estimates lack.
-        All datasets appear together, in the order of the source. What is up to date is left alone.
+        All datasets appear together, in the order of the source. What is up to date is left alone;
+        what was made from the same encoder and benchmark is replaced. Where that was by another
+        method, or keeping something else, its scores go too: they are of vectors that are gone.
 
     Raises
     ------
@@ -123,7 +133,8 @@ def harmonise(
     to = f"{encoder} {method}" if to is None else to
     if to == encoder:
         raise HarmonisationError(f"{to!r} cannot replace itself; give the new encoder another name")
-    find = partial(origin, root, encoder, benchmark, _checked_keep(keep), _parameters(how))
+    names = [keep] if isinstance(keep, str) else list(keep)
+    find = partial(origin, root, encoder, benchmark, names, _parameters(how))
     source = find()
     targets = {
         layout.embeddings_path(root, to, file.dataset): file.path
@@ -131,7 +142,7 @@ def harmonise(
         if file.path in source.files
     }
     told = partial(_told, source, to)
-    _check_replaceable(root, to, source)
+    _replaced(root, to, source)
     there = _files(root, to)
     if set(there) == set(targets) and all(described(path) == source.about for path in there):
         return told("up to date", sum(map(n_null, there)))
@@ -143,12 +154,14 @@ def harmonise(
         with locked(root):
             if find().about != source.about:
                 raise HarmonisationError(f"encoder {encoder!r} has changed meanwhile; run it again")
-            _check_replaceable(root, to, source)
+            replaced = _replaced(root, to, source)
             outdated = set(_files(root, to)) - set(targets)
+            if replaced is not None:
+                _remove_scores(root, to)
             files.close()
             for path in outdated:
                 path.unlink()
-    return told("harmonised", len(source.rows) - len(stream.ids))
+    return replace(told("harmonised", len(source.rows) - len(stream.ids)), replaced=replaced)
 
 
 def _how(method: Method, fit_on: FitOn, **of_directions: int | None) -> How:
@@ -161,14 +174,6 @@ def _how(method: Method, fit_on: FitOn, **of_directions: int | None) -> How:
     return how
 
 
-def _checked_keep(keep: Sequence[str]) -> list[str]:
-    names = [keep] if isinstance(keep, str) else list(keep)
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise HarmonisationError(f"{twice[0]!r} is to be kept twice; once will do")
-    return names
-
-
 def _parameters(how: How) -> dict[str, Any]:
     """Give what the result depends on."""
     asked = asdict(how)
@@ -179,19 +184,30 @@ def _files(root: Path, encoder: str) -> list[Path]:
     return [file.path for file in layout.embeddings_files(root) if file.encoder == encoder]
 
 
-def _check_replaceable(root: Path, to: str, source: Origin) -> None:
+def _replaced(root: Path, to: str, source: Origin) -> dict[str, Any] | None:
+    """Check that what is there may be replaced; tell how it was made, if differently."""
+    replaced = None
     for path in _files(root, to):
-        about = described(path)
-        if about is None:
+        about = replaceable(path)
+        if any(about[name] != source.about[name] for name in ("encoder", "benchmark")):
             raise HarmonisationError(
-                f"encoder {to!r} is there already, and was not made by harmonising; name another "
-                "with --to (Python: to=)"
+                f"encoder {to!r} is there already, harmonised from {about['encoder']!r} on "
+                f"benchmark {about['benchmark']!r}; name another with --to (Python: to=)"
             )
-        if any(about.get(name) != source.about[name] for name in ("encoder", "benchmark")):
-            raise HarmonisationError(
-                f"encoder {to!r} is there already, harmonised from {about.get('encoder')!r} on "
-                f"benchmark {about.get('benchmark')!r}; name another with --to (Python: to=)"
-            )
+        if _recipe(about) != _recipe(source.about):
+            replaced = _recipe(about)
+    return replaced
+
+
+def _recipe(about: dict[str, Any]) -> dict[str, Any]:
+    where = ("encoder", "benchmark", "fingerprint")
+    return {name: value for name, value in about.items() if name not in where}
+
+
+def _remove_scores(root: Path, encoder: str) -> None:
+    for file in layout.scores_files(root):
+        if file.encoder == encoder:
+            file.path.unlink()
 
 
 def _model(source: Origin, ids: pa.Array) -> tuple[Design, Levels]:
@@ -208,4 +224,8 @@ def _told(source: Origin, to: str, outcome: Outcome, nulls: int) -> Harmonised:
     confounders, groups = (
         pc.count_distinct(source.rows.column(name)).as_py() for name in ("confounder", "group_id")
     )
-    return Harmonised(to, outcome, n, nulls, vectors - n, confounders, groups)
+    kinds = {name: source.rows.schema.field(kept(name)).type for name in source.about["keep"]}
+    known: dict[str, KeptAs] = {
+        name: "number" if is_number(kind) else "categories" for name, kind in kinds.items()
+    }
+    return Harmonised(to, outcome, n, nulls, vectors - n, confounders, groups, known)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import duckdb
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 
 from croma_sql.cohort import as_column, as_text
 from croma_sql.errors import CromaSqlError, HarmonisationError, listed
-from croma_sql.harmonisation.design import is_number
+from croma_sql.harmonisation.design import as_numbers, is_number
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks import AnyBenchmark, read_benchmark
 from croma_sql.warehouse.margin_benchmark import Benchmark
@@ -21,6 +22,7 @@ from croma_sql.warehouse.views import add_source, add_view, damaged
 
 KEY = "harmonised"
 SAMPLE = "sample_id"
+LABEL = "label"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,12 @@ def origin(
         An attribute that no sample has, or an encoder without vectors of the benchmark; samples
         that differ between subsets in what is removed or kept.
     """
-    rows = _with_attributes(root, _once(read_benchmark(root, benchmark), "label" in keep), keep)
+    keep, attributes = _attributes(root, keep)
+    rows = _once(read_benchmark(root, benchmark), LABEL in keep)
+    place = pc.index_in(rows.column(SAMPLE), attributes.column(SAMPLE))
+    for name in attributes.column_names[1:]:
+        column = _simple(attributes.column(name).take(place), name)
+        rows = rows.append_column(kept(name), column)
     holders = find_vectors(root, rows.column(SAMPLE), encoder)
     rows = rows.filter(pc.is_in(rows.column(SAMPLE), holders.ids)).combine_chunks()
     if not len(rows):
@@ -58,7 +65,7 @@ def origin(
             f"encoder {encoder!r} has no vectors of the samples of benchmark {benchmark!r}; there "
             f"are vectors of {listed(known, show=10) if known else 'no encoder'}"
         )
-    about = {"encoder": encoder, "benchmark": benchmark, "keep": list(keep), **parameters}
+    about = {"encoder": encoder, "benchmark": benchmark, "keep": keep, **parameters}
     made = {"fingerprint": fingerprint(holders.files, rows, (), about)}
     return Origin(holders.files, rows, about | made)
 
@@ -66,6 +73,40 @@ def origin(
 def kept(name: str) -> str:
     """Name the column of what is kept: an attribute may be called confounder itself."""
     return f"keep {name}"
+
+
+def replaceable(path: Path) -> dict[str, Any]:
+    """Read what a file of vectors that is to be replaced says of its origin.
+
+    Raises
+    ------
+    HarmonisationError
+        It was imported, or is damaged: then nobody but the user knows whether to replace it.
+    """
+    try:
+        about = read_metadata(path)
+    except CromaSqlError as error:
+        raise HarmonisationError(f"{error}. {_cure(path)}") from error
+    found = about.get(KEY)
+    if isinstance(found, dict) and {"encoder", "benchmark"} <= found.keys():
+        return found
+    if "format" in about and KEY not in about:
+        encoder = unquote(path.parent.name.partition("=")[2])
+        raise HarmonisationError(
+            f"encoder {encoder!r} is there already, and was not made by harmonising; name another "
+            "with --to (Python: to=)"
+        )
+    raise HarmonisationError(
+        f"{path} does not say any more where it comes from: it is damaged, or another tool has "
+        f"written it. {_cure(path)}"
+    )
+
+
+def _cure(path: Path) -> str:
+    return (
+        f"If harmonising made it, delete {path.name} and harmonise again; if not, name another "
+        "encoder with --to (Python: to=)"
+    )
 
 
 def described(path: Path) -> dict[str, Any] | None:
@@ -110,34 +151,49 @@ def _once(benchmark: AnyBenchmark, with_label: bool) -> pa.Table:
     return rows.rename_columns([kept(name) if name == "label" else name for name in names])
 
 
-def _with_attributes(root: Path, rows: pa.Table, keep: Sequence[str]) -> pa.Table:
-    """Put attributes of the samples beside them."""
-    names = [name for name in keep if name != "label"]
-    if not names:
-        return rows
+def _attributes(root: Path, keep: Sequence[str]) -> tuple[list[str], pa.Table]:
+    """Find what is to be kept, by the names it has, and those columns of the samples."""
+    if all(name == LABEL for name in keep):
+        return _each_once(keep), pa.table({SAMPLE: pa.array([], pa.string())})
     with duckdb.connect() as con:
         add_source(con, "sample_files", list(layout.samples_files(root).values()))
         add_view(con, "data/samples")
         samples = con.table("samples")
-        unknown = [name for name in names if name not in samples.columns or name == SAMPLE]
-        if unknown:
-            known = [name for name in samples.columns if name != SAMPLE]
-            raise HarmonisationError(
-                f"samples have no attribute {listed(unknown)} to keep; they have "
-                f"{listed(known, show=50)}. 'label' is the benchmark's"
-            )
-        columns = [duckdb.ColumnExpression(name) for name in (SAMPLE, *names)]
+        names = _each_once([_named(name, samples.columns) for name in keep])
+        columns = [SAMPLE, *(name for name in names if name != LABEL)]
         try:
-            found = samples.select(*columns).to_arrow_table()
+            found = samples.select(*map(duckdb.ColumnExpression, columns)).to_arrow_table()
         except duckdb.Error as error:
             raise damaged(error) from error
-    place = pc.index_in(rows.column(SAMPLE), found.column(SAMPLE))
+    return names, found
+
+
+def _named(name: str, columns: Sequence[str]) -> str:
+    """Take a name in either case, as SQL does; 'label' is the benchmark's."""
+    if name.lower() == SAMPLE:
+        raise HarmonisationError(
+            f"{name!r} cannot be kept: every sample has its own, so nothing would be left to remove"
+        )
+    if name == LABEL or name in columns:
+        return name
+    for known in (LABEL, *columns):
+        if known.lower() == name.lower():
+            return known
+    others = [column for column in columns if column != SAMPLE]
+    raise HarmonisationError(
+        f"samples have no attribute {name!r} to keep; they have {listed(others, show=50)}. 'label' "
+        "is the benchmark's"
+    )
+
+
+def _each_once(names: Sequence[str]) -> list[str]:
     for name in names:
-        rows = rows.append_column(kept(name), _simple(found.column(name).take(place), name))
-    return rows
+        if names.count(name) > 1:
+            raise HarmonisationError(f"{name!r} is to be kept twice; once will do")
+    return list(names)
 
 
 def _simple(values: pa.ChunkedArray, name: str) -> pa.Array:
     """Numbers as float64, anything else as text."""
     column = as_column(values, name)
-    return column.cast(pa.float64()) if is_number(column.type) else as_text(column, name)
+    return as_numbers(column, name) if is_number(column.type) else as_text(column, name)

@@ -226,9 +226,9 @@ def _segment(name: str, what: str) -> str:
     try:
         segment = quote(name, safe="+@,")
     except UnicodeEncodeError as error:
-        raise WarehouseError(f"{name!r} cannot be the name of a {what}: {error}") from error
+        raise WarehouseError(f"{name!r} cannot be the {what}'s name: {error}") from error
     if not name.strip() or any(ord(character) < 32 for character in name) or name == HIVE_NULL:
-        raise WarehouseError(f"{name!r} cannot be the name of a {what}: empty or unprintable")
+        raise WarehouseError(f"{name!r} cannot be the {what}'s name: empty or unprintable")
     if len(segment) > LONGEST_FILE_NAME:
         raise WarehouseError(f"the name of {what} {name[:30]!r}… is too long for a file name")
     return f"%2E{segment[1:]}" if segment.startswith(".") else segment  # a dot would hide the file
