@@ -241,6 +241,20 @@ def test_attributes_may_go_by_any_word_of_the_views(tmp_path):
         assert in_any_order(hostile[view].select(rows.columns)).equals(in_any_order(rows)), view
 
 
+def test_examples_in_headers_keep_benchmarks_and_encoders_apart(con):
+    examples = []
+    for path in VIEWS:
+        if path.startswith("consistency/"):
+            header = (files("croma_sql.sql") / "views" / f"{path}.sql").read_text(encoding="utf-8")
+            lines = re.findall(r"((?:^--  {12,}\S.*\n)+)", header, re.MULTILINE)
+            examples += [re.sub(r"^-- *", " ", text, flags=re.MULTILINE) for text in lines]
+    assert len(examples) == 3
+    for example in examples:
+        found = con.sql(example).pl()
+        assert found.columns[:2] == ["benchmark", "encoder"], example
+        assert len(found) > 0
+
+
 def test_a_query_may_call_its_own_tables_by_the_names_of_views(con):
     names = [*relations(), *SOURCES.values(), "member_files", "encoders", "samples"]
     ctes = ", ".join(f"{name} AS (SELECT 1 AS nonsense)" for name in names)
