@@ -9,9 +9,10 @@ nothing behind that a forked child could inherit broken.
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache, partial
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -19,7 +20,7 @@ from threadpoolctl import ThreadpoolController
 Item = TypeVar("Item")
 ForEach = Callable[..., Any]
 IsStopped = Callable[[], bool]
-IN_LINE = 0.1  # seconds between two looks of a search that queues
+IN_LINE = 0.1  # seconds between two looks of a search that waits
 _cores = threading.RLock()  # whoever is told of a search's progress may search too, in its thread
 
 
@@ -108,10 +109,14 @@ def _spread(
     on_done: Callable[[Item], None] | None = None,
 ) -> None:
     pending: dict[Future[None], Item] = {}
+    done: SimpleQueue[Future[None]] = SimpleQueue()
     try:
         for item in items:
-            pending[pool.submit(work, item)] = item
-        for future in as_completed(pending):
+            future = pool.submit(work, item)
+            pending[future] = item
+            future.add_done_callback(done.put)
+        for _ in range(len(pending)):
+            future = _next(done, is_stopped)
             future.result()
             _raise_if(is_stopped)
             if on_done is not None:
@@ -120,3 +125,16 @@ def _spread(
         for future in pending:
             future.cancel()
         raise
+
+
+def _next(done: "SimpleQueue[Future[None]]", is_stopped: IsStopped) -> "Future[None]":
+    """Wait for work to be done, and wake now and then.
+
+    Once Polars has run a query, its handler of SIGINT stands before Python's and lets the system
+    go on with a wait (SA_RESTART), so that Ctrl-C would be heard only when work is done.
+    """
+    while True:
+        try:
+            return done.get(timeout=IN_LINE)
+        except Empty:
+            _raise_if(is_stopped)
