@@ -39,17 +39,17 @@ from croma_sql.udfs.doors.duckdb_functions import register
 from croma_sql.udfs.doors.polars_expressions import CromaExpressions
 from croma_sql.udfs.scope import Progress
 from croma_sql.version import __version__
-from croma_sql.warehouse.benchmarks import add_benchmark
-from croma_sql.warehouse.centre import score_centre
-from croma_sql.warehouse.check import check
-from croma_sql.warehouse.consistency import score_consistency
-from croma_sql.warehouse.embeddings import import_embeddings
-from croma_sql.warehouse.encoders import import_encoders
-from croma_sql.warehouse.harmonise import harmonise
+from croma_sql.warehouse.benchmarks.selects import add_benchmark
+from croma_sql.warehouse.checks.check import check
+from croma_sql.warehouse.data.embeddings import import_embeddings
+from croma_sql.warehouse.data.encoders import import_encoders
+from croma_sql.warehouse.data.harmonise import harmonise
+from croma_sql.warehouse.data.samples import import_samples
 from croma_sql.warehouse.info import info
 from croma_sql.warehouse.layout import create_warehouse
-from croma_sql.warehouse.samples import import_samples
-from croma_sql.warehouse.scores import score
+from croma_sql.warehouse.scoring.centre import score_centre
+from croma_sql.warehouse.scoring.consistency import score_consistency
+from croma_sql.warehouse.scoring.scores import score
 
 __all__ = [
     "BenchmarkError",

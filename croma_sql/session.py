@@ -6,7 +6,7 @@ import duckdb
 
 from croma_sql.udfs.doors.duckdb_functions import register
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.score_schemas import Table
+from croma_sql.warehouse.scoring.schemas import Table
 from croma_sql.warehouse.views import add_source, add_view
 
 VIEWS = (  # each reads only what stands before it

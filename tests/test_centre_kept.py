@@ -15,7 +15,7 @@ from encoded import QUICK, ask, built, contents, measured, path_of, tiles
 from mistakes import cut_short, raises
 
 import croma_sql
-from croma_sql.warehouse.score_schemas import CENTRE
+from croma_sql.warehouse.scoring.schemas import CENTRE
 
 COMMAND = pathlib.Path(sys.executable).with_name("croma-sql")
 

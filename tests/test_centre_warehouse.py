@@ -7,7 +7,7 @@ from encoded import SELECT, ask, built, columns, measured, path_of, tiles
 from sklearn.metrics import balanced_accuracy_score
 
 import croma_sql
-from croma_sql.warehouse.score_schemas import CENTRE, SCHEMAS
+from croma_sql.warehouse.scoring.schemas import CENTRE, SCHEMAS
 
 # What it is
 

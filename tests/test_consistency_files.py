@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import croma_sql
 from croma_sql.cli.app import app
-from croma_sql.warehouse.score_schemas import CENTRE, CONSISTENCY, SCHEMAS
+from croma_sql.warehouse.scoring.schemas import CENTRE, CONSISTENCY, SCHEMAS
 
 
 @pytest.mark.parametrize("table", CONSISTENCY)

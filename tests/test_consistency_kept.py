@@ -21,7 +21,7 @@ from compared import (
 from mistakes import cut_short, raises
 
 import croma_sql
-from croma_sql.warehouse.score_schemas import CONSISTENCY
+from croma_sql.warehouse.scoring.schemas import CONSISTENCY
 
 
 def test_what_is_up_to_date_is_skipped_and_what_was_kept_deep_stays_deep(root):
@@ -155,7 +155,7 @@ def test_other_vectors_rows_or_versions_are_compared_again(root, monkeypatch):
     assert croma_sql.check(root) == []
     assert score(root).outcome == "compared"
     assert len(pl.read_parquet(root / "scores/members/benchmark=b/members.parquet")) == 42
-    monkeypatch.setattr("croma_sql.warehouse.plan.__version__", "0.0.0")
+    monkeypatch.setattr("croma_sql.warehouse.scoring.plan.__version__", "0.0.0")
     assert score(root).outcome == "compared"
 
 

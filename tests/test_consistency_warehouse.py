@@ -20,10 +20,10 @@ from compared import (
 from mistakes import raises
 
 import croma_sql
-from croma_sql.warehouse.benchmarks import read_benchmark
-from croma_sql.warehouse.plan import plan
-from croma_sql.warehouse.pooled import pooled
-from croma_sql.warehouse.score_schemas import CONSISTENCY
+from croma_sql.warehouse.benchmarks.selects import read_benchmark
+from croma_sql.warehouse.scoring.plan import plan
+from croma_sql.warehouse.scoring.pooled import pooled
+from croma_sql.warehouse.scoring.schemas import CONSISTENCY
 
 # What is found
 

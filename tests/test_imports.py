@@ -11,7 +11,7 @@ import pytest
 from cohorts import random_cohort
 
 import croma_sql
-from croma_sql.warehouse.embedding_files import PRECISIONS
+from croma_sql.warehouse.data.embedding_files import PRECISIONS
 
 
 @pytest.mark.parametrize("precision", ["float16", "float32", "float64"])

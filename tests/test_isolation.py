@@ -13,7 +13,7 @@ from cohorts import AWKWARD, PLANTED, planted, random_cohort
 from mistakes import SELECT, import_tiles, raises, tiles
 
 import croma_sql
-from croma_sql.warehouse.memory import Cut
+from croma_sql.warehouse.scoring.memory import Cut
 
 MATCHED = SELECT.replace(" FROM", ", site AS match_site, stain AS match_stain FROM")
 COHORTS = {
@@ -52,9 +52,9 @@ def searched_as(request, monkeypatch):
         monkeypatch.setattr("croma_sql.udfs.neighbours.search.SMALL", 0)
         monkeypatch.setattr("croma_sql.udfs.neighbours.search.WORTH_SPREADING", 0)
     if request.param == "part by part":
-        monkeypatch.setattr("croma_sql.warehouse.parts.ROWS_PER_PART", 30)
-        monkeypatch.setattr("croma_sql.warehouse.score_tables.GROUP_ROWS", 64)
-        monkeypatch.setattr("croma_sql.warehouse.parts.cut", lambda *_: Cut(False, 64, 1))
+        monkeypatch.setattr("croma_sql.warehouse.scoring.parts.ROWS_PER_PART", 30)
+        monkeypatch.setattr("croma_sql.warehouse.scoring.edge_tables.GROUP_ROWS", 64)
+        monkeypatch.setattr("croma_sql.warehouse.scoring.parts.cut", lambda *_: Cut(False, 64, 1))
     return request.param
 
 
@@ -106,12 +106,12 @@ def test_neighbours_agree_in_every_match_column(root, name, searched_as):
 
 def test_any_cut_makes_the_same_files_of_strata(root, monkeypatch):
     frame = with_strata(AWKWARD["duplicates"](4))
-    monkeypatch.setattr("croma_sql.warehouse.parts.ROWS_PER_PART", 20)
-    monkeypatch.setattr("croma_sql.warehouse.score_tables.GROUP_ROWS", 64)
+    monkeypatch.setattr("croma_sql.warehouse.scoring.parts.ROWS_PER_PART", 20)
+    monkeypatch.setattr("croma_sql.warehouse.scoring.edge_tables.GROUP_ROWS", 64)
     select = MATCHED.replace(" FROM", ", unnest(['x', 'y']) AS subset FROM")
     files = []
     for n, how in enumerate([Cut(True, 1000, 1 << 30), Cut(True, 16, 1 << 20), Cut(False, 16, 1)]):
-        monkeypatch.setattr("croma_sql.warehouse.parts.cut", lambda *_, how=how: how)
+        monkeypatch.setattr("croma_sql.warehouse.scoring.parts.cut", lambda *_, how=how: how)
         copy = root.with_name(f"copy{n}")
         scored(copy, frame, select, k=5, first_ranks=True)
         files.append([p.read_bytes() for p in sorted((copy / "scores").rglob("*.parquet"))])

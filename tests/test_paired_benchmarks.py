@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 import croma_sql
 from croma_sql.cli.app import app
-from croma_sql.warehouse.paired_benchmark import PairedBenchmark
+from croma_sql.warehouse.benchmarks.paired import PairedBenchmark
 
 PAIRED = "SELECT sample_id, patient AS unit, scanner AS acquisition FROM samples"
 COUNTS = {"units": 6, "acquisitions": 3, "incomplete": 0}

@@ -12,7 +12,7 @@ from cohorts import AWKWARD, random_cohort
 import croma_sql
 from croma_sql.udfs.neighbours.tiled import bytes_per_anchor
 from croma_sql.udfs.scope import Wanted
-from croma_sql.warehouse.memory import GROUP_ROWS, Cut, Size, checked_memory, cut
+from croma_sql.warehouse.scoring.memory import GROUP_ROWS, Cut, Size, checked_memory, cut
 
 SELECT = "SELECT sample_id, label, confounder, group_id FROM samples"
 SUBSETS = SELECT.replace(" FROM", ", unnest(['x', 'y']) AS subset FROM")
@@ -117,14 +117,14 @@ def test_paired_scopes_are_searched_each_by_itself(root, tiles):
 @pytest.mark.parametrize("name", ["two by two", "duplicates", "float16", "float32", "huge", "wide"])
 def test_any_cut_makes_the_same_files(root, name, select, monkeypatch):
     """In memory or set aside on disk, all at once or part by part, in small blocks or large."""
-    monkeypatch.setattr("croma_sql.warehouse.parts.ROWS_PER_PART", 50)
-    monkeypatch.setattr("croma_sql.warehouse.score_tables.GROUP_ROWS", 64)
+    monkeypatch.setattr("croma_sql.warehouse.scoring.parts.ROWS_PER_PART", 50)
+    monkeypatch.setattr("croma_sql.warehouse.scoring.edge_tables.GROUP_ROWS", 64)
     tiles = AWKWARD[name](4).frame()
     expected = None
     for n, way in enumerate(
         [Cut(True, 1000, 1 << 30), Cut(True, 64, 1 << 20), Cut(False, 1000, 1), Cut(False, 64, 1)]
     ):
-        monkeypatch.setattr("croma_sql.warehouse.parts.cut", lambda *_, way=way: way)
+        monkeypatch.setattr("croma_sql.warehouse.scoring.parts.cut", lambda *_, way=way: way)
         copy = built(root.with_name(f"copy{n}"), tiles, select)
         before = set(copy.rglob("*"))
         score(copy, k=15, first_ranks=True)
@@ -185,7 +185,7 @@ def test_too_little_memory_is_told_with_what_is_needed(root, tiles):
 def test_lists_that_had_to_be_searched_again_are_told(root, tiles, monkeypatch):
     """Distances that float32 cannot tell apart; each list counts once, however the work is cut."""
     near = tiles.with_columns(embedding=pl.lit(1.0) + 1e-15 * pl.col("embedding"))
-    monkeypatch.setattr("croma_sql.warehouse.parts.ROWS_PER_PART", 20)
+    monkeypatch.setattr("croma_sql.warehouse.scoring.parts.ROWS_PER_PART", 20)
     monkeypatch.setattr("croma_sql.udfs.neighbours.search.SMALL", 0)
     built(root, near)
     (done,) = croma_sql.score(root, m=5, **NULL)
@@ -245,13 +245,13 @@ def test_sizes_are_read_as_people_write_them():
 
 def test_a_full_disk_is_told(root, tiles, monkeypatch):
     """Vectors that are set aside need room in the warehouse's folder."""
-    monkeypatch.setattr("croma_sql.warehouse.parts.cut", lambda *_: Cut(False, 90, 1))
+    monkeypatch.setattr("croma_sql.warehouse.scoring.parts.cut", lambda *_: Cut(False, 90, 1))
 
     def full(*_):
         raise OSError(28, "No space left on device")
 
     built(root, tiles)
-    monkeypatch.setattr("croma_sql.warehouse.spill.os.pwrite", full)
+    monkeypatch.setattr("croma_sql.warehouse.scoring.spill.os.pwrite", full)
     with pytest.raises(
         croma_sql.ScoringError, match=r"No space left on device.* need 1 MB of disk"
     ):

@@ -10,7 +10,7 @@ from cohorts import random_cohort
 
 import croma_sql
 from croma_sql.session import VIEWS
-from croma_sql.warehouse.samples import RESERVED
+from croma_sql.warehouse.data.samples import RESERVED
 
 SELECT = "SELECT sample_id, label, confounder, group_id FROM samples"
 ODD_NAMES = [

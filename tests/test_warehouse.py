@@ -233,7 +233,7 @@ def test_samples_may_come_before_their_vectors(root, tiles):
 
 def test_another_version_scores_again(root, tiles, monkeypatch):
     croma_sql.score(built(root, tiles), on_undefined="null")
-    monkeypatch.setattr("croma_sql.warehouse.plan.__version__", "0.0.0")
+    monkeypatch.setattr("croma_sql.warehouse.scoring.plan.__version__", "0.0.0")
     assert outcomes(root, on_undefined="null") == {("b", "e"): "scored"}
 
 

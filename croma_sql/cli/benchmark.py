@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from croma_sql.errors import BenchmarkError
-from croma_sql.warehouse.benchmarks import add_benchmark
-from croma_sql.warehouse.paired_benchmark import PairedBenchmark
+from croma_sql.warehouse.benchmarks.paired import PairedBenchmark
+from croma_sql.warehouse.benchmarks.selects import add_benchmark
 
 
 def benchmark(

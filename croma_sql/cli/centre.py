@@ -10,7 +10,7 @@ from croma_sql.cli.options import Benchmark, Encoder, Form, Output, check_output
 from croma_sql.cli.output import Format, write
 from croma_sql.progress import progress_bars
 from croma_sql.reports.reading import query
-from croma_sql.warehouse.centre import ScoredCentre, score_centre
+from croma_sql.warehouse.scoring.centre import ScoredCentre, score_centre
 
 IN_ORDER = "ORDER BY benchmark, fm_si NULLS LAST, encoder"
 SHOWN = 3

@@ -5,7 +5,7 @@ from pathlib import Path
 import typer
 
 from croma_sql.progress import progress_bars
-from croma_sql.warehouse.check import check as find_problems
+from croma_sql.warehouse.checks.check import check as find_problems
 
 
 def check(warehouse: Path) -> None:

@@ -12,7 +12,7 @@ from croma_sql.cli.output import Format, intervals_beside, write
 from croma_sql.progress import progress_bars
 from croma_sql.reports.reading import query
 from croma_sql.statistics.correlation import FEWEST
-from croma_sql.warehouse.consistency import ScoredConsistency, score_consistency
+from croma_sql.warehouse.scoring.consistency import ScoredConsistency, score_consistency
 
 TOLD = (
     "benchmark", "encoder", "n_units", "d_cos", "relative_d_cos", "mr_1nn", "top_5", "mantel_r",

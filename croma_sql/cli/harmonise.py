@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from croma_sql.progress import progress_bars
-from croma_sql.warehouse import harmonise as harmonising
+from croma_sql.warehouse.data import harmonise as harmonising
 
 
 class Method(StrEnum):

@@ -9,9 +9,9 @@ import typer
 from croma_sql.importers.tables import read_table
 from croma_sql.importers.vectors import check_column
 from croma_sql.progress import progress_bars
-from croma_sql.warehouse.embeddings import import_embeddings
-from croma_sql.warehouse.encoders import import_encoders
-from croma_sql.warehouse.samples import import_samples
+from croma_sql.warehouse.data.embeddings import import_embeddings
+from croma_sql.warehouse.data.encoders import import_encoders
+from croma_sql.warehouse.data.samples import import_samples
 
 app = typer.Typer(
     help="Bring samples, embeddings and encoder attributes into a warehouse.", no_args_is_help=True

@@ -9,7 +9,7 @@ import typer
 from croma_sql.cli.output import print_table
 from croma_sql.warehouse.info import ScoresInfo
 from croma_sql.warehouse.info import info as describe
-from croma_sql.warehouse.score_schemas import CENTRE, CONSISTENCY, Table, family_of
+from croma_sql.warehouse.scoring.schemas import CENTRE, CONSISTENCY, Table, family_of
 
 ONE_ROW: dict[tuple[Table, ...], str] = {CONSISTENCY: "consistency", CENTRE: "centre"}
 

@@ -10,7 +10,7 @@ import typer
 from croma_sql.cli.output import print_table
 from croma_sql.progress import progress_bars
 from croma_sql.session import connect
-from croma_sql.warehouse import scores
+from croma_sql.warehouse.scoring import scores
 
 
 class OnUndefined(StrEnum):

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from croma_sql.errors import WarehouseError, listed
 from croma_sql.udfs.scope import Progress
-from croma_sql.warehouse.benchmarks import add_benchmark
-from croma_sql.warehouse.consistency import score_consistency
-from croma_sql.warehouse.embeddings import import_embeddings
-from croma_sql.warehouse.encoders import import_encoders
+from croma_sql.warehouse.benchmarks.paired import PairedBenchmark
+from croma_sql.warehouse.benchmarks.selects import add_benchmark
+from croma_sql.warehouse.data.embeddings import import_embeddings
+from croma_sql.warehouse.data.encoders import import_encoders
 from croma_sql.warehouse.layout import create_warehouse, samples_files
-from croma_sql.warehouse.paired_benchmark import PairedBenchmark
-from croma_sql.warehouse.scores import score
+from croma_sql.warehouse.scoring.consistency import score_consistency
+from croma_sql.warehouse.scoring.scores import score
 
 DATASET = "ihc_photograph"
 ENCODERS = ("efficientnet_lite0", "efficientnet_lite2", "rgb_histogram")

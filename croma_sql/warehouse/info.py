@@ -7,13 +7,13 @@ from pathlib import Path
 
 from croma_sql.errors import CromaSqlError
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.benchmarks import AnyBenchmark, read_benchmark
-from croma_sql.warehouse.embedding_files import read_shape
-from croma_sql.warehouse.encoders import validated
-from croma_sql.warehouse.harmonised import described, status_of
+from croma_sql.warehouse.benchmarks.selects import AnyBenchmark, read_benchmark
+from croma_sql.warehouse.data.embedding_files import read_shape
+from croma_sql.warehouse.data.encoders import validated
+from croma_sql.warehouse.data.harmonised import described, status_of
 from croma_sql.warehouse.parquet import read_footer, read_metadata, read_table
-from croma_sql.warehouse.plan import planned
-from croma_sql.warehouse.score_schemas import SCHEMAS, Table
+from croma_sql.warehouse.scoring.plan import planned
+from croma_sql.warehouse.scoring.schemas import SCHEMAS, Table
 
 Read = Callable[[str], AnyBenchmark]
 
@@ -86,7 +86,7 @@ class BenchmarkInfo:
 class ScoresInfo:
     """Scores of a benchmark under an encoder.
 
-    table : one of `croma_sql.warehouse.score_schemas.SCHEMAS`, such as 'typed_neighbours'
+    table : one of `croma_sql.warehouse.scoring.schemas.SCHEMAS`, such as 'typed_neighbours'
     depth : neighbours kept per type or of any type, or up to which those of a unit are compared;
         None of a table that has no column of that name
     status : 'up to date'; 'stale' if vectors, rows or version have changed; or why that cannot be

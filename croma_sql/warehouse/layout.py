@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote
 
 from croma_sql.errors import WarehouseError
 from croma_sql.warehouse.publish import MARKER, publishing
-from croma_sql.warehouse.score_schemas import SCHEMAS, Table
+from croma_sql.warehouse.scoring.schemas import SCHEMAS, Table
 
 FORMAT = 1
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"

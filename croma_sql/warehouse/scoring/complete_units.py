@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from croma_sql.errors import ScoringError
 from croma_sql.vectors import in_memory, with_direction
-from croma_sql.warehouse.paired_benchmark import LEAST, PairedBenchmark, lacking, told
-from croma_sql.warehouse.plan import Work
-from croma_sql.warehouse.pooled import Pooled, pooled
+from croma_sql.warehouse.benchmarks.paired import LEAST, PairedBenchmark, lacking, told
+from croma_sql.warehouse.scoring.plan import Work
+from croma_sql.warehouse.scoring.pooled import Pooled, pooled
 
 Incomplete = Literal["error", "drop"]
 COUNTS = ("n_units", "n_acquisitions", "n_incomplete", "left_out")

@@ -9,18 +9,18 @@ import pyarrow.compute as pc
 
 from croma_sql.errors import CromaSqlError, WarehouseError, listed
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.benchmarks import read_benchmark
-from croma_sql.warehouse.check_families import (
+from croma_sql.warehouse.benchmarks.selects import read_benchmark
+from croma_sql.warehouse.checks.families import (
     check_family,
     families,
     lost_members,
     name_lost_members,
 )
-from croma_sql.warehouse.check_scores import Read, check_members, check_scores
-from croma_sql.warehouse.embedding_files import read_shape, read_vectors
-from croma_sql.warehouse.encoders import validated
+from croma_sql.warehouse.checks.scores import Read, check_members, check_scores
+from croma_sql.warehouse.data.embedding_files import read_shape, read_vectors
+from croma_sql.warehouse.data.encoders import validated
+from croma_sql.warehouse.data.samples import check_ids, check_names, read_ids
 from croma_sql.warehouse.parquet import read_table
-from croma_sql.warehouse.samples import check_ids, check_names, read_ids
 
 
 def check(warehouse: str | Path, on_progress: Callable[[float], None] | None = None) -> list[str]:

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from croma_sql.errors import BenchmarkError, listed
-from croma_sql.warehouse.benchmark_rows import SHAPE, as_texts, check_known, check_no_nulls
-from croma_sql.warehouse.designs import filled_cells, incomplete
+from croma_sql.warehouse.benchmarks.designs import filled_cells, incomplete
+from croma_sql.warehouse.benchmarks.rows import SHAPE, as_texts, check_known, check_no_nulls
 
 REQUIRED = ("sample_id", "label", "confounder", "group_id")
 OPTIONAL = ("subset",)

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from croma_sql.errors import BenchmarkError, listed
-from croma_sql.warehouse.benchmark_rows import SHAPE, as_texts, check_known, check_no_nulls
+from croma_sql.warehouse.benchmarks.rows import SHAPE, as_texts, check_known, check_no_nulls
 
 COLUMNS = ("sample_id", "unit", "acquisition")
 LEAST = 2  # units, and acquisitions, that can be compared

@@ -16,14 +16,14 @@ import pyarrow.csv
 from croma_sql.errors import BenchmarkError, ScoringError, listed
 from croma_sql.version import __version__
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.benchmarks import AnyBenchmark
-from croma_sql.warehouse.designs import filled_cells, lost
-from croma_sql.warehouse.embedding_files import read_shape
-from croma_sql.warehouse.margin_benchmark import Benchmark
-from croma_sql.warehouse.paired_benchmark import PairedBenchmark
+from croma_sql.warehouse.benchmarks.designs import filled_cells, lost
+from croma_sql.warehouse.benchmarks.margin import Benchmark
+from croma_sql.warehouse.benchmarks.paired import PairedBenchmark
+from croma_sql.warehouse.benchmarks.selects import AnyBenchmark
+from croma_sql.warehouse.data.embedding_files import read_shape
+from croma_sql.warehouse.data.samples import read_ids
 from croma_sql.warehouse.parquet import read_metadata
-from croma_sql.warehouse.samples import read_ids
-from croma_sql.warehouse.score_schemas import CONSISTENCY, EDGES, SCHEMAS, Table, family_of
+from croma_sql.warehouse.scoring.schemas import CONSISTENCY, EDGES, SCHEMAS, Table, family_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from croma_sql.cohort import Columns, Names, build_scopes
 from croma_sql.udfs.neighbours.search import search, search_all
 from croma_sql.udfs.scope import Edges, Int, Neighbours, Progress, Scope, Vectors, Wanted
-from croma_sql.warehouse.memory import Cut, cut
-from croma_sql.warehouse.plan import Work
-from croma_sql.warehouse.vectors import loaded, shape_of, size_of
+from croma_sql.warehouse.scoring.memory import Cut, cut
+from croma_sql.warehouse.scoring.plan import Work
+from croma_sql.warehouse.scoring.vectors import loaded, shape_of, size_of
 
 ROWS_TOGETHER = 8192  # of small scopes, searched side by side
 ROWS_PER_PART = 2048  # of a large scope, made into a table at a time

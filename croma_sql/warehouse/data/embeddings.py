@@ -18,16 +18,16 @@ from croma_sql.errors import SourceError, listed
 from croma_sql.importers.vectors import VectorSource, read_vectors
 from croma_sql.vectors import Matrix, OnBadVectors, in_memory, with_direction
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.embedding_files import PRECISIONS, read_shape
-from croma_sql.warehouse.parquet import WRITING, metadata
-from croma_sql.warehouse.publish import locked, publishing
-from croma_sql.warehouse.samples import (
+from croma_sql.warehouse.data.embedding_files import PRECISIONS, read_shape
+from croma_sql.warehouse.data.samples import (
     check_against_warehouse,
     check_ids,
     sample_ids,
     samples_table,
     write_samples,
 )
+from croma_sql.warehouse.parquet import WRITING, metadata
+from croma_sql.warehouse.publish import locked, publishing
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def import_embeddings(
         See `croma_sql.importers`; also ids that do not match the samples one to one, and dimensions
         that differ within the encoder.
     WarehouseError
-        See `croma_sql.warehouse.samples.import_samples`.
+        See `croma_sql.warehouse.data.samples.import_samples`.
     """
     if on_bad_vectors not in ("error", "drop", "null"):
         raise SourceError(f"on_bad_vectors is {on_bad_vectors!r}; it is 'error', 'drop' or 'null'")

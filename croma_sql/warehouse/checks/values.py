@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from croma_sql.warehouse.score_schemas import Table
+from croma_sql.warehouse.scoring.schemas import Table
 
 ROUNDING = 1e-9
 DISTANCE = 0.0, 2.0

@@ -21,13 +21,13 @@ from croma_sql.errors import SourceError
 from croma_sql.udfs.threads import available_cores
 from croma_sql.version import __version__
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.centre_tables import How, Measured, measure
-from croma_sql.warehouse.every import for_every
-from croma_sql.warehouse.margin_benchmark import Benchmark
+from croma_sql.warehouse.benchmarks.every import for_every
+from croma_sql.warehouse.benchmarks.margin import Benchmark
 from croma_sql.warehouse.parquet import WRITING, metadata, read_metadata
-from croma_sql.warehouse.plan import Work, plan
 from croma_sql.warehouse.publish import publishing
-from croma_sql.warehouse.score_schemas import CENTRE, SCHEMAS
+from croma_sql.warehouse.scoring.centre_tables import How, Measured, measure
+from croma_sql.warehouse.scoring.plan import Work, plan
+from croma_sql.warehouse.scoring.schemas import CENTRE, SCHEMAS
 
 Outcome = Literal["measured", "up to date", "no vectors"]
 OnShare = Callable[[float], None]

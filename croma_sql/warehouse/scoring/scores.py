@@ -22,15 +22,15 @@ from croma_sql.udfs.scope import Edges, Progress, Wanted
 from croma_sql.udfs.threads import available_cores
 from croma_sql.version import __version__
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.every import for_every
-from croma_sql.warehouse.margin_benchmark import Benchmark
-from croma_sql.warehouse.memory import checked_memory
+from croma_sql.warehouse.benchmarks.every import for_every
+from croma_sql.warehouse.benchmarks.margin import Benchmark
 from croma_sql.warehouse.parquet import read_footer, read_metadata
-from croma_sql.warehouse.parts import Part, search_parts
-from croma_sql.warehouse.plan import Work, plan
 from croma_sql.warehouse.publish import publishing
-from croma_sql.warehouse.score_schemas import EDGES
-from croma_sql.warehouse.score_tables import GroupWriter, nearest_table, typed_table
+from croma_sql.warehouse.scoring.edge_tables import GroupWriter, nearest_table, typed_table
+from croma_sql.warehouse.scoring.memory import checked_memory
+from croma_sql.warehouse.scoring.parts import Part, search_parts
+from croma_sql.warehouse.scoring.plan import Work, plan
+from croma_sql.warehouse.scoring.schemas import EDGES
 
 PUBLISHED_M = 5  # of the view margins
 

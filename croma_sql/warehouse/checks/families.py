@@ -7,7 +7,7 @@ from pathlib import Path
 from croma_sql.errors import SourceError
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.parquet import read_metadata
-from croma_sql.warehouse.score_schemas import CENTRE, CONSISTENCY, EDGES, Table, family_of
+from croma_sql.warehouse.scoring.schemas import CENTRE, CONSISTENCY, EDGES, Table, family_of
 
 COMMANDS = {
     EDGES: "croma-sql score",

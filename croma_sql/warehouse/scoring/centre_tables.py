@@ -15,9 +15,9 @@ from croma_sql.centre.rows import ANYTHING, Rows, classes_of, in_order
 from croma_sql.centre.silhouettes import measure as silhouettes
 from croma_sql.cohort import Columns, Names, build_scopes
 from croma_sql.udfs.scope import Int, Vectors
-from croma_sql.warehouse.plan import Work
-from croma_sql.warehouse.score_schemas import SCHEMAS, Centre
-from croma_sql.warehouse.vectors import loaded, shape_of
+from croma_sql.warehouse.scoring.plan import Work
+from croma_sql.warehouse.scoring.schemas import SCHEMAS, Centre
+from croma_sql.warehouse.scoring.vectors import loaded, shape_of
 
 OnShare = Callable[[float], None]
 

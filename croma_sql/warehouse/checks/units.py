@@ -8,10 +8,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from croma_sql.warehouse.check_values import ROUNDING
-from croma_sql.warehouse.paired_benchmark import PairedBenchmark, lacking
-from croma_sql.warehouse.plan import Work
-from croma_sql.warehouse.score_schemas import Table
+from croma_sql.warehouse.benchmarks.paired import PairedBenchmark, lacking
+from croma_sql.warehouse.checks.values import ROUNDING
+from croma_sql.warehouse.scoring.plan import Work
+from croma_sql.warehouse.scoring.schemas import Table
 
 
 @dataclass(frozen=True, slots=True)

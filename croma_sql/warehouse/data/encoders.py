@@ -11,8 +11,8 @@ from croma_sql.errors import CohortError, SourceError, listed
 from croma_sql.importers import tables
 from croma_sql.importers.vectors import check_column
 from croma_sql.warehouse import layout
+from croma_sql.warehouse.data.samples import check_names
 from croma_sql.warehouse.parquet import write_table
-from croma_sql.warehouse.samples import check_names
 
 TRUE, FALSE = ("true", "1", "1.0"), ("false", "0", "0.0", "")
 

@@ -13,9 +13,9 @@ from croma_sql.errors import BenchmarkError, listed
 from croma_sql.interrupt import interruptibly
 from croma_sql.udfs.doors.duckdb_functions import design_statements
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.benchmark_rows import SHAPE
-from croma_sql.warehouse.margin_benchmark import Benchmark, margin_benchmark
-from croma_sql.warehouse.paired_benchmark import PairedBenchmark, is_paired, paired_benchmark
+from croma_sql.warehouse.benchmarks.margin import Benchmark, margin_benchmark
+from croma_sql.warehouse.benchmarks.paired import PairedBenchmark, is_paired, paired_benchmark
+from croma_sql.warehouse.benchmarks.rows import SHAPE
 from croma_sql.warehouse.publish import publishing
 from croma_sql.warehouse.views import add_source, add_view, damaged
 

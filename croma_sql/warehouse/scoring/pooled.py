@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 
 from croma_sql.udfs.acquisitions.pooling import Pool
 from croma_sql.udfs.scope import Float, Int
-from croma_sql.warehouse.embedding_files import read_vectors
-from croma_sql.warehouse.plan import Work
-from croma_sql.warehouse.samples import read_ids
-from croma_sql.warehouse.vectors import shape_of
+from croma_sql.warehouse.data.embedding_files import read_vectors
+from croma_sql.warehouse.data.samples import read_ids
+from croma_sql.warehouse.scoring.plan import Work
+from croma_sql.warehouse.scoring.vectors import shape_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,13 +22,13 @@ from croma_sql.udfs.scope import Progress
 from croma_sql.udfs.threads import available_cores
 from croma_sql.version import __version__
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.complete_units import COUNTS, Incomplete, complete_units
-from croma_sql.warehouse.every import for_every
-from croma_sql.warehouse.paired_benchmark import PairedBenchmark
+from croma_sql.warehouse.benchmarks.every import for_every
+from croma_sql.warehouse.benchmarks.paired import PairedBenchmark
 from croma_sql.warehouse.parquet import WRITING, metadata, read_metadata
-from croma_sql.warehouse.plan import fingerprint, members_fingerprint, plan
 from croma_sql.warehouse.publish import publishing
-from croma_sql.warehouse.score_schemas import CONSISTENCY, MEMBERS, SCHEMAS
+from croma_sql.warehouse.scoring.complete_units import COUNTS, Incomplete, complete_units
+from croma_sql.warehouse.scoring.plan import fingerprint, members_fingerprint, plan
+from croma_sql.warehouse.scoring.schemas import CONSISTENCY, MEMBERS, SCHEMAS
 
 Outcome = Literal["compared", "up to date", "no vectors"]
 

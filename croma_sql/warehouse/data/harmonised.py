@@ -14,10 +14,10 @@ from croma_sql.cohort import as_column, as_text
 from croma_sql.errors import CromaSqlError, HarmonisationError, listed
 from croma_sql.harmonisation.design import as_numbers, is_number
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.benchmarks import AnyBenchmark, read_benchmark
-from croma_sql.warehouse.margin_benchmark import Benchmark
+from croma_sql.warehouse.benchmarks.margin import Benchmark
+from croma_sql.warehouse.benchmarks.selects import AnyBenchmark, read_benchmark
 from croma_sql.warehouse.parquet import read_metadata
-from croma_sql.warehouse.plan import find_vectors, fingerprint
+from croma_sql.warehouse.scoring.plan import find_vectors, fingerprint
 from croma_sql.warehouse.views import add_source, add_view, damaged
 
 KEY = "harmonised"

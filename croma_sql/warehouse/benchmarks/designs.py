@@ -15,7 +15,7 @@ def filled_cells(rows: pa.Table) -> dict[str, set[Cell]]:
     Parameters
     ----------
     rows : table
-        Columns subset, label, confounder; see `croma_sql.warehouse.margin_benchmark.Benchmark`.
+        Columns subset, label, confounder; see `croma_sql.warehouse.benchmarks.margin.Benchmark`.
     """
     filled: dict[str, set[Cell]] = {}
     if rows.column("subset").null_count < len(rows):

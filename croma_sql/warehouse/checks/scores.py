@@ -7,13 +7,13 @@ import pyarrow as pa
 
 from croma_sql.errors import ScoringError
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.benchmarks import AnyBenchmark
-from croma_sql.warehouse.check_units import Shape, has_units_of, impossible_row
-from croma_sql.warehouse.check_values import impossible_value
-from croma_sql.warehouse.paired_benchmark import PairedBenchmark
+from croma_sql.warehouse.benchmarks.paired import PairedBenchmark
+from croma_sql.warehouse.benchmarks.selects import AnyBenchmark
+from croma_sql.warehouse.checks.units import Shape, has_units_of, impossible_row
+from croma_sql.warehouse.checks.values import impossible_value
 from croma_sql.warehouse.parquet import read_metadata, read_table
-from croma_sql.warehouse.plan import Work, members_fingerprint, planned
-from croma_sql.warehouse.score_schemas import CONSISTENCY, EDGES, MEMBERS, SCHEMAS
+from croma_sql.warehouse.scoring.plan import Work, members_fingerprint, planned
+from croma_sql.warehouse.scoring.schemas import CONSISTENCY, EDGES, MEMBERS, SCHEMAS
 
 AGAIN = "delete it and score again"
 Read = Callable[[str], AnyBenchmark]

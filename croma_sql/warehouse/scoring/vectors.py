@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from croma_sql.errors import ScoringError
 from croma_sql.udfs.scope import Int, Vectors
 from croma_sql.vectors import in_memory
-from croma_sql.warehouse.embedding_files import read_shape, read_vectors
-from croma_sql.warehouse.memory import Size
-from croma_sql.warehouse.plan import Work
-from croma_sql.warehouse.spill import Spilled
+from croma_sql.warehouse.data.embedding_files import read_shape, read_vectors
+from croma_sql.warehouse.scoring.memory import Size
+from croma_sql.warehouse.scoring.plan import Work
+from croma_sql.warehouse.scoring.spill import Spilled
 
 
 @dataclass(frozen=True, slots=True)

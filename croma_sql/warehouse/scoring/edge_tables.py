@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 
 from croma_sql.edges import nearest_lists, typed_lists
 from croma_sql.udfs.scope import Wanted
-from croma_sql.warehouse.memory import GROUP_ROWS
 from croma_sql.warehouse.parquet import WRITING, metadata
-from croma_sql.warehouse.parts import Part
-from croma_sql.warehouse.score_schemas import SCHEMAS, Table
+from croma_sql.warehouse.scoring.memory import GROUP_ROWS
+from croma_sql.warehouse.scoring.parts import Part
+from croma_sql.warehouse.scoring.schemas import SCHEMAS, Table
 
 
 def typed_table(part: Part, wanted: Wanted) -> pa.Table:

@@ -6,9 +6,9 @@ from typing import TypeVar
 
 from croma_sql.errors import CromaSqlError, ScoringError, listed
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.benchmarks import read_benchmark
-from croma_sql.warehouse.margin_benchmark import Benchmark
-from croma_sql.warehouse.paired_benchmark import PairedBenchmark
+from croma_sql.warehouse.benchmarks.margin import Benchmark
+from croma_sql.warehouse.benchmarks.paired import PairedBenchmark
+from croma_sql.warehouse.benchmarks.selects import read_benchmark
 
 Kind = TypeVar("Kind", Benchmark, PairedBenchmark)
 Done = TypeVar("Done")
