@@ -19,7 +19,7 @@ def pytest_configure():
     newest = max(path.stat().st_mtime for path in COMPILED.rglob("*.py"))
     for path in COMPILED.rglob("__pycache__/*.nb[ci]"):
         if path.stat().st_mtime < newest:
-            path.unlink()
+            path.unlink(missing_ok=True)  # workers of pytest do so at once
 
 
 @pytest.fixture

@@ -68,7 +68,7 @@ def test_permutations_that_were_kept_stay(root):
 
 
 def test_permutations_do_not_stay_where_units_have_become_too_many(root, monkeypatch):
-    for module in ("acquisitions.compared", "warehouse.consistency"):
+    for module in ("acquisitions.compared", "warehouse.scoring.consistency"):
         monkeypatch.setattr(f"croma_sql.{module}.MOST_PERMUTED", 7)
     score(built(root))
     add_vectors(root, tiles(units=8))

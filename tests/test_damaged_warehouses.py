@@ -44,7 +44,7 @@ def test_a_folder_that_cannot_be_written(tmp_path):
 
 @pytest.mark.parametrize("name", ["", " ", "a\nb", "x" * 300])
 def test_names_that_no_file_can_have(root, name):
-    with raises(repr(name)[:20], "of a" if len(name) < 300 else "too long"):
+    with raises(repr(name)[:20], "cannot be the encoder's name" if len(name) < 300 else "too long"):
         import_tiles(root, encoder=name)
 
 
