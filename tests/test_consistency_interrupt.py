@@ -53,8 +53,8 @@ def stopped(con, stop):
     try:
         con.execute("SELECT avg(iok) FROM croma_iok('scans', k := 10)").fetchall()
         ended = "whole"
-    except Exception as error:
-        ended = type(error).__name__
+    except Exception as error:  # DuckDB's own, which may name what a function of ours has raised
+        ended = "KeyboardInterrupt" if "KeyboardInterrupt" in str(error) else type(error).__name__
     seconds = time.monotonic() - sent[0]
     stopper.join()
     return ended, seconds
