@@ -62,6 +62,24 @@ def dot(x, y):
 
 
 @kernel()
+def half_gap(x, y):
+    """|x - y|^2 / 2 of two rows in float64, added in the order of `dot`."""
+    sums = np.zeros(LANES)
+    whole = x.shape[0] - x.shape[0] % LANES
+    for start in range(0, whole, LANES):
+        for lane in range(LANES):
+            gap = x[start + lane] - y[start + lane]
+            sums[lane] += gap * gap
+    for k in range(whole, x.shape[0]):
+        gap = x[k] - y[k]
+        sums[k - whole] += gap * gap
+    total = 0.0
+    for lane in range(LANES):
+        total += sums[lane]
+    return 0.5 * total
+
+
+@kernel()
 def dots(x, stored, rows, out):
     """Inner products of ``x`` with `TOGETHER` (four) rows of ``stored``, each as `dot` adds it.
 

@@ -10,7 +10,7 @@ distance is made from u, so that a centre makes no difference to ties; matrix pr
 import numpy as np
 
 from croma_sql.udfs.compiled import kernel
-from croma_sql.udfs.exact import LANES, dot
+from croma_sql.udfs.exact import dot, half_gap
 
 EXTREME = 2.0**200  # beyond, the product of two sums of squares may leave float64
 SAME = 2.0**-92  # distances below are but the rounding of z/|z|
@@ -34,24 +34,9 @@ def directions(z, out):
 
 @kernel()
 def apart(x, y):
-    """Cosine distance of two directions.
-
-    Symmetric to the last bit; the order of additions is written out, as in `exact.dot`.
-    """
-    sums = np.zeros(LANES)
-    whole = x.shape[0] - x.shape[0] % LANES
-    for start in range(0, whole, LANES):
-        for lane in range(LANES):
-            difference = x[start + lane] - y[start + lane]
-            sums[lane] += difference * difference
-    for k in range(whole, x.shape[0]):
-        difference = x[k] - y[k]
-        sums[k - whole] += difference * difference
-    total = 0.0
-    for lane in range(LANES):
-        total += sums[lane]
-    total *= 0.5
-    return 0.0 if total < SAME else total
+    """Cosine distance of two directions, symmetric to the last bit."""
+    distance = half_gap(x, y)
+    return 0.0 if distance < SAME else distance
 
 
 @kernel()

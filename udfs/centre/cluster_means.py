@@ -7,7 +7,7 @@ short, and so is its rounding. Shapes and ``stored``, ``place`` as in `croma_sql
 import numpy as np
 
 from croma_sql.udfs.compiled import kernel
-from croma_sql.udfs.exact import LANES, widen
+from croma_sql.udfs.exact import half_gap, widen
 
 SAME = 2.0**-99  # half a squared length that rounding two equal unit vectors can leave
 
@@ -40,20 +40,9 @@ def _residual(z, scale, centre, out):
 
 @kernel()
 def _half_gap(x, y):
-    """|x - y|^2 / 2, added in the order of `croma_sql.udfs.exact.dot`; 0 for equal vectors."""
-    sums = np.zeros(LANES)
-    whole = x.shape[0] - x.shape[0] % LANES
-    for start in range(0, whole, LANES):
-        for lane in range(LANES):
-            apart = x[start + lane] - y[start + lane]
-            sums[lane] += apart * apart
-    for k in range(whole, x.shape[0]):
-        apart = x[k] - y[k]
-        sums[k - whole] += apart * apart
-    total = 0.0
-    for lane in range(LANES):
-        total += sums[lane]
-    return 0.5 * total if 0.5 * total > SAME else 0.0
+    """|x - y|^2 / 2; 0 for equal vectors."""
+    gap = half_gap(x, y)
+    return gap if gap > SAME else 0.0
 
 
 @kernel()
