@@ -1,0 +1,196 @@
+"""Recognise the writers of the files of a source, and make one list of sources of them."""
+
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from croma_sql.errors import SourceError, listed
+from croma_sql.importers.finding import Found, find
+from croma_sql.importers.formats import hdf5, torch_tensors
+from croma_sql.importers.joining import join_coordinates
+from croma_sql.importers.listing import Listing, Options
+from croma_sql.importers.sources import Coordinates, SourceFile
+from croma_sql.importers.together import checked, described, one_of_each_slide
+from croma_sql.places import is_local
+
+Recognise = Callable[[Path, Listing, Options], SourceFile | Coordinates | None]
+
+
+class Reader(NamedTuple):
+    """A module that knows formats, by the suffixes of their files."""
+
+    formats: tuple[str, ...]
+    suffixes: tuple[str, ...]
+    recognise: Recognise
+
+
+READERS = (  # of one suffix, those that look for more stand first
+    Reader(("trident", "clam", "stamp", "h5"), (".h5", ".hdf5"), hdf5.recognise),
+    Reader(("pt",), (".pt", ".pth"), torch_tensors.recognise),
+)
+FORMATS = tuple(name for reader in READERS for name in reader.formats)
+VECTORS = (".h5", ".hdf5", ".pt", ".pth", ".npz", ".npy", ".h5ad", ".zarr")
+
+_MAGIC = {
+    b"\x89HDF\r\n\x1a\n": ".h5",
+    b"\x93NUMPY": ".npy",
+    b"PAR1": ".parquet",
+    b"ARROW1": ".arrow",
+}
+_THREADS_LOCAL = 4
+_THREADS_REMOTE = 16
+_DEFAULT = Options()
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """What a source holds.
+
+    sources : files of vectors, sorted by path
+    notes : what was recognised, joined, left out and left alone, a plain sentence each
+    """
+
+    sources: Sequence[SourceFile]
+    notes: Sequence[str]
+
+
+def recognised(
+    source: str | Path, options: Options = _DEFAULT, coordinates: str | Path | None = None
+) -> Recognised:
+    """Find the files of vectors of a source, and join coordinates to those that have none.
+
+    Parameters
+    ----------
+    source : path or URL of a file or folder, or a glob
+    options : what the user said of it
+    coordinates : file, folder or glob of coordinates; those below ``source`` are joined too
+
+    Raises
+    ------
+    SourceError
+        Nothing there, no vectors in it, files that cannot be read or that nobody recognises, files
+        of more than one encoder or level, two of one slide, or coordinates that do not fit.
+    """
+    if options.as_format is not None and options.as_format not in FORMATS:
+        raise SourceError(
+            f"the format {options.as_format!r} is not known; --as can be {', '.join(FORMATS)}"
+        )
+    found = find(source)
+    here = _recognise_all(found, options)
+    sources = [file for file in here.values() if isinstance(file, SourceFile)]
+    known = [file for file in here.values() if isinstance(file, Coordinates)]
+    left = [path for path, file in here.items() if file is None]
+    if not sources:
+        raise SourceError(f"{source} holds no vectors{_instead(known, left)}")
+    given = [] if coordinates is None else _coordinates(coordinates, options)
+    checked(sources, str(source))
+    sources, about_slides = one_of_each_slide(sources, str(source))
+    sources, about_coordinates = join_coordinates(sources, given, known)
+    notes = [*described(sources), *about_slides, *about_coordinates]
+    if left:
+        notes.append(f"left alone: {_by_suffix(left)}")
+    return Recognised(sources, notes)
+
+
+def _coordinates(source: str | Path, options: Options) -> list[Coordinates]:
+    here = _recognise_all(find(source), Options(slide_id=options.slide_id))
+    known = [file for file in here.values() if isinstance(file, Coordinates)]
+    if not known:
+        raise SourceError(
+            f"{source} holds no coordinates; they are read from the patches of TRIDENT and CLAM "
+            "(.h5) and the coordinates of hs2p (.npz)"
+        )
+    return known
+
+
+def _recognise_all(found: Found, options: Options) -> dict[Path, SourceFile | Coordinates | None]:
+    """Ask for every file, in threads, and say of all that cannot be read in one message."""
+    given = found.paths[0] if len(found.paths) == 1 else None
+    ask = partial(_ask, listing=found.listing, options=options, given=given)
+    threads = _THREADS_LOCAL if is_local(found.listing.root) else _THREADS_REMOTE
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="recognise")
+    try:
+        answers = dict(zip(found.paths, pool.map(ask, found.paths), strict=True))
+    finally:
+        pool.shutdown(cancel_futures=True)
+    problems = [(path, error) for path, error in answers.items() if isinstance(error, SourceError)]
+    if problems:
+        (_, first), *others = problems
+        more = f" ({len(others)} more: {listed(str(path) for path, _ in others)})" if others else ""
+        raise SourceError(f"{first}{more}") from first
+    return {path: file for path, file in answers.items() if not isinstance(file, SourceError)}
+
+
+def _ask(
+    path: Path, listing: Listing, options: Options, given: Path | None
+) -> SourceFile | Coordinates | SourceError | None:
+    """Ask those who read files of that suffix; where it lies, those of what the file is."""
+    readers = _readers(path.suffix.lower(), options)
+    try:
+        str(path).encode()
+        if readers or path != given:
+            return _first_answer(readers, path, listing, options)
+        problem = SourceError(f"{path} is of no kind that embeddings are read from")
+    except UnicodeEncodeError:
+        return SourceError(f"{str(path)!r}: the name is not UTF-8; rename the file")
+    except SourceError as error:
+        problem = error
+    others = _readers(_suffix_by_content(path), options)
+    try:
+        return (others != readers and _first_answer(others, path, listing, options)) or problem
+    except SourceError:
+        return problem
+
+
+def _readers(suffix: str, options: Options) -> list[Reader]:
+    return [
+        reader
+        for reader in READERS
+        if suffix in reader.suffixes
+        if options.as_format is None or options.as_format in reader.formats
+    ]
+
+
+def _first_answer(
+    readers: Sequence[Reader], path: Path, listing: Listing, options: Options
+) -> SourceFile | Coordinates | None:
+    for reader in readers:
+        answer = reader.recognise(path, listing, options)
+        if answer is not None:
+            return answer
+    if options.as_format is None and path.suffix.lower() in VECTORS:
+        raise SourceError(
+            f"{path} is of no writer that is known. Name what it is with --as, or leave it out: "
+            "give a folder or a glob without it"
+        )
+    return None
+
+
+def _suffix_by_content(path: Path) -> str:
+    """Tell what a file is by its first bytes; empty: something else, or it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(8)
+            if start.startswith(b"PK\x03\x04"):
+                with zipfile.ZipFile(file) as archive:
+                    names = archive.namelist()
+                return ".pt" if any(name.endswith("/data.pkl") for name in names) else ".npz"
+    except (OSError, zipfile.BadZipFile):
+        return ""
+    return next((suffix for magic, suffix in _MAGIC.items() if start.startswith(magic)), "")
+
+
+def _instead(known: Sequence[Coordinates], left: Sequence[Path]) -> str:
+    found = [f"coordinates of {len(known)} slides"] if known else []
+    found += [_by_suffix(left)] if left else []
+    return f", only {', '.join(found)}" if found else ""
+
+
+def _by_suffix(paths: Iterable[Path]) -> str:
+    counts = Counter(path.suffix.lower() or "without suffix" for path in paths)
+    return ", ".join(f"{n} {suffix}" for suffix, n in counts.most_common())
