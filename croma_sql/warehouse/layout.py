@@ -1,23 +1,39 @@
 """Where things lie in a warehouse, what their names may be, and what is there."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, unquote
 
 from croma_sql.errors import WarehouseError
+from croma_sql.warehouse.parquet import read_table
 from croma_sql.warehouse.publish import MARKER, publishing
 from croma_sql.warehouse.scoring.schemas import SCHEMAS, Table
 
 FORMAT = 1
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 LONGEST_FILE_NAME = 240  # bytes; file systems allow 255, and a suffix comes on top
+_PART = re.compile("[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingsFile:
-    """One encoder's vectors of one dataset."""
+    """One encoder's vectors of one dataset, or a part of them.
+
+    part : name of the part; None where the file holds all
+    """
+
+    encoder: str
+    dataset: str
+    path: Path
+    part: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourcesFile:
+    """What one encoder's vectors of one dataset were imported from."""
 
     encoder: str
     dataset: str
@@ -110,6 +126,25 @@ def embeddings_path(root: Path, encoder: str, dataset: str) -> Path:
     return _place(root, "embeddings", folder, f"{_segment(dataset, 'dataset')}.parquet")
 
 
+def part_path(root: Path, encoder: str, dataset: str, part: str) -> Path:
+    """File of a part of an encoder's vectors of a dataset."""
+    folder = f"encoder={_segment(encoder, 'encoder')}"
+    if dataset.endswith(".parquet"):
+        raise WarehouseError(f"{dataset!r} cannot be the dataset's name: it ends with .parquet")
+    return _place(root, "embeddings", folder, _segment(dataset, "dataset"), f"{part}.parquet")
+
+
+def tiles_path(part: Path) -> Path:
+    """File of the samples of a part that is not in force yet, beside it."""
+    return part.with_name(f".{part.stem}.tiles.parquet")
+
+
+def sources_path(root: Path, encoder: str, dataset: str) -> Path:
+    """File of what an encoder's vectors of a dataset were imported from."""
+    folder = f"encoder={_segment(encoder, 'encoder')}"
+    return _place(root, "sources", folder, f"{_segment(dataset, 'dataset')}.parquet")
+
+
 def benchmark_path(root: Path, benchmark: str) -> Path:
     """File of a benchmark's SELECT."""
     return _place(root, "benchmarks", f"{_segment(benchmark, 'benchmark')}.sql")
@@ -141,11 +176,56 @@ def encoders_files(root: Path) -> list[Path]:
 
 
 def embeddings_files(root: Path) -> list[EmbeddingsFile]:
-    """Embeddings files, by encoder and dataset."""
-    return [
+    """Embeddings files in force, by encoder and dataset; parts as their sources list them.
+
+    A part that is listed is in force even where it is lost: then reading it is an error.
+    """
+    found = [
         EmbeddingsFile(_value(path.parent), unquote(path.stem), path)
         for path in _inside(root, "embeddings/encoder=*/*.parquet")
     ]
+    whole = {(file.encoder, file.dataset) for file in found}
+    for sources in sources_files(root):
+        encoder, dataset = sources.encoder, sources.dataset
+        if (encoder, dataset) not in whole:
+            found += [
+                EmbeddingsFile(encoder, dataset, part_path(root, encoder, dataset, part), part)
+                for part in listed_parts(sources.path)
+            ]
+    return sorted(found, key=lambda file: embeddings_path(root, file.encoder, file.dataset))
+
+
+def sources_files(root: Path) -> list[SourcesFile]:
+    """Files of what vectors were imported from, by encoder and dataset."""
+    return [
+        SourcesFile(_value(path.parent), unquote(path.stem), path)
+        for path in _inside(root, "sources/encoder=*/*.parquet")
+    ]
+
+
+def listed_parts(sources: Path) -> list[str]:
+    """Parts that a file of sources lists, in its order."""
+    column = read_table(sources, ["part"]).column("part")
+    parts: list[str] = column.drop_null().unique().to_pylist()
+    odd = [part for part in parts if not _PART.fullmatch(str(part))]
+    if odd:
+        raise WarehouseError(f"{sources} lists {odd[0]!r}, which is no name of a part")
+    return parts
+
+
+def leftovers(root: Path) -> list[Path]:
+    """Parts that are not in force, and what lies beside them: of an import that was interrupted."""
+    in_force = {file.path for file in embeddings_files(root)}
+    return [
+        path
+        for path in sorted(root.glob("embeddings/encoder=*/*/*.parquet"))
+        if path not in in_force and is_part(path)
+    ]
+
+
+def is_part(path: Path) -> bool:
+    """Tell a part, or what lies beside it, by the name."""
+    return bool(_PART.fullmatch(path.name.removeprefix(".").partition(".")[0]))
 
 
 def benchmarks_files(root: Path) -> dict[str, Path]:
@@ -175,11 +255,13 @@ def strays(root: Path) -> list[Path]:
         *benchmarks_files(root).values(),
         *members_files(root).values(),
         *(file.path for file in embeddings_files(root)),
+        *(file.path for file in sources_files(root)),
         *(file.path for file in scores_files(root)),
+        *leftovers(root),
     }
     return [
         path
-        for folder in ("samples", "embeddings", "benchmarks", "scores")
+        for folder in ("samples", "embeddings", "sources", "benchmarks", "scores")
         for path in sorted((root / folder).rglob("*"))
         if path not in known and path.suffix in (".parquet", ".sql")
     ]
