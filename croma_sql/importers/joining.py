@@ -11,7 +11,6 @@ from croma_sql.errors import SourceError, listed
 from croma_sql.importers.sources import Coordinates, Rows, SourceFile
 
 INDEX = "tile_index"
-_PLACE = ("x", "y", "coord_unit", "tile_size")
 
 
 def join_coordinates(
@@ -26,7 +25,8 @@ def join_coordinates(
     Parameters
     ----------
     sources : any; those of other levels are given back as they are
-    given, beside : coordinates the user named, and for other slides those found with the vectors
+    given, beside : coordinates the user named, and those found with the vectors: for slides of
+        which neither the user nor the writer says where they are
 
     Returns
     -------
@@ -38,7 +38,9 @@ def join_coordinates(
         Of a slide there are more, or fewer, coordinates than vectors, or several files of them; on
         reading, that a tile's number is not among those of the coordinates.
     """
-    of_slide = _by_slide(beside) | _by_slide(given)
+    own = {source.coordinates.path for source in sources if source.coordinates is not None}
+    beside = [file for file in beside if file.path not in own]
+    of_slide = _by_slide(beside) | _own(sources) | _by_slide(given)
     joined, placed, lacking = [], 0, []
     for source in sources:
         files = of_slide.get(source.slide_id or "", [])
@@ -71,6 +73,14 @@ def _by_slide(known: Sequence[Coordinates]) -> dict[str, list[Coordinates]]:
     return dict(of_slide)
 
 
+def _own(sources: Sequence[SourceFile]) -> dict[str, list[Coordinates]]:
+    return {
+        source.slide_id: [source.coordinates]
+        for source in sources
+        if source.slide_id is not None and source.coordinates is not None
+    }
+
+
 def _fitting(source: SourceFile, files: Sequence[Coordinates]) -> Coordinates:
     """Choose the coordinates of a slide: of several, the ones that are as many as its vectors."""
     numbered = INDEX in source.read(0, 0).samples.column_names
@@ -97,8 +107,9 @@ def _placed(source: SourceFile, coordinates: Coordinates) -> SourceFile:
         rows, table = source.read(start, stop), coordinates.read()
         places = _places(rows.samples, table, start, source, coordinates)
         samples = rows.samples.drop_columns([INDEX] if INDEX in rows.samples.column_names else [])
-        for name in _PLACE:
-            samples = samples.append_column(name, places.column(name))
+        for name in places.column_names:
+            if name != INDEX:
+                samples = samples.append_column(name, places.column(name))
         return Rows(samples, rows.vectors)
 
     return _with(source, coordinates, read)

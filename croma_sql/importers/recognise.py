@@ -19,14 +19,19 @@ from croma_sql.importers.together import checked, described, one_of_each_slide
 from croma_sql.places import is_local
 
 Recognise = Callable[[Path, Listing, Options], SourceFile | Coordinates | None]
+Remarks = Callable[[Sequence[SourceFile], Listing, Options], list[str]]
 
 
 class Reader(NamedTuple):
-    """A module that knows formats, by the suffixes of their files."""
+    """A module that knows formats, by the suffixes of their files.
+
+    remarks : what it says of all its sources together; it raises what is wrong with them
+    """
 
     formats: tuple[str, ...]
     suffixes: tuple[str, ...]
     recognise: Recognise
+    remarks: Remarks | None = None
 
 
 READERS = (  # of one suffix, those that look for more stand first
@@ -91,10 +96,20 @@ def recognised(
     checked(sources, str(source))
     sources, about_slides = one_of_each_slide(sources, str(source))
     sources, about_coordinates = join_coordinates(sources, given, known)
-    notes = [*described(sources), *about_slides, *about_coordinates]
+    remarks = _remarks(sources, found.listing, options)
+    notes = [*described(sources), *about_slides, *about_coordinates, *remarks]
     if left:
         notes.append(f"left alone: {_by_suffix(left)}")
     return Recognised(sources, notes)
+
+
+def _remarks(sources: Sequence[SourceFile], listing: Listing, options: Options) -> list[str]:
+    remarks = []
+    for reader in READERS:
+        mine = [source for source in sources if source.format in reader.formats]
+        if mine and reader.remarks is not None:
+            remarks += reader.remarks(mine, listing, options)
+    return remarks
 
 
 def _coordinates(source: str | Path, options: Options) -> list[Coordinates]:

@@ -29,6 +29,23 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
+class Coordinates:
+    """A file that says where the tiles of a slide lie, and holds no vectors.
+
+    read : the whole table, columns ``x``, ``y``, ``coord_unit``, ``tile_size`` as in `Rows`, and
+        ``tile_index`` (int64) where the writer numbers its tiles: row i is the tile of that number;
+        and what else the writer says of its tiles
+    """
+
+    path: Path
+    format: str
+    slide_id: str
+    n: int
+    read: Callable[[], pa.Table] = field(compare=False)
+    attributes: Mapping[str, str | int | float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class SourceFile:
     """A file of vectors.
 
@@ -42,6 +59,7 @@ class SourceFile:
     size, mtime_ns : bytes and time of the file, which tell whether it has changed
     read : rows start to stop, as often as it is called, from any thread
     attributes : what the writer says of the file, under the writer's own names
+    coordinates : where the writer says that the coordinates of the tiles are, if they are there
     """
 
     path: Path
@@ -55,19 +73,4 @@ class SourceFile:
     mtime_ns: int
     read: Callable[[int, int], Rows] = field(compare=False)
     attributes: Mapping[str, str | int | float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Coordinates:
-    """A file that says where the tiles of a slide lie, and holds no vectors.
-
-    read : the whole table, columns ``x``, ``y``, ``coord_unit``, ``tile_size`` as in `Rows`, and
-        ``tile_index`` (int64) where the writer numbers its tiles: row i is the tile of that number
-    """
-
-    path: Path
-    format: str
-    slide_id: str
-    n: int
-    read: Callable[[], pa.Table] = field(compare=False)
-    attributes: Mapping[str, str | int | float] = field(default_factory=dict)
+    coordinates: Coordinates | None = field(default=None, compare=False)
