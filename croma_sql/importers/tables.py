@@ -1,9 +1,7 @@
-"""Samples and their attributes from CSV, TSV, Parquet, Arrow files and any frame."""
+"""Samples and their attributes from CSV, TSV, Excel, Parquet, Arrow files and any frame."""
 
-import csv
-import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,9 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 
 from croma_sql.errors import SourceError, listed
+from croma_sql.importers.delimited import read_layout
+from croma_sql.importers.excel import EXCEL, OTHER_SHEETS, read_sheet
+from croma_sql.places import is_local, place
 
 PARQUET = (".parquet", ".pq")
 ARROW = (".arrow", ".feather", ".ipc")
@@ -25,14 +26,14 @@ LARGEST_EXACT = 2.0**53  # from here on float64 skips whole numbers
 _MISSING = ("", "NA", "NaN", "nan")
 
 
-def read_table(source: Any, text: Sequence[str] = ()) -> pa.Table:
+def read_table(source: Any, text: Sequence[str] | Callable[[str], bool] = ()) -> pa.Table:
     """Read a file or a frame whole, except columns of vectors.
 
     Parameters
     ----------
-    source : path to .csv, .tsv, .parquet, .arrow or .feather, or any frame that speaks Arrow
-        (Polars, pandas, pyarrow, a DuckDB relation)
-    text : names of columns to keep as text whatever they hold: ids
+    source : path or URL of .csv, .tsv, .xlsx, .parquet, .arrow or .feather, or any frame that
+        speaks Arrow (Polars, pandas, pyarrow, a DuckDB relation)
+    text : columns to keep as text whatever they hold, ids: their names, or what tells them by name
 
     Returns
     -------
@@ -40,6 +41,7 @@ def read_table(source: Any, text: Sequence[str] = ()) -> pa.Table:
         Text files, separated by commas, semicolons or tabs: a column is numeric where every cell is
         a number as one writes it, without leading zeros, and no two different cells are the same
         number (NA and empty cells are NULL); else it is text in which only an empty cell is NULL.
+        Excel: see `croma_sql.importers.excel.read_sheet`.
 
     Raises
     ------
@@ -48,21 +50,27 @@ def read_table(source: Any, text: Sequence[str] = ()) -> pa.Table:
     """
     if not isinstance(source, str | Path):
         return _attributes(as_table(source))
-    path = Path(source)
+    path = place(source)
     suffix = path.suffix.lower()
+    is_text = text if callable(text) else frozenset(text).__contains__
     try:
         if suffix in PARQUET:
-            with pq.ParquetFile(path) as file:
-                schema = file.schema_arrow
-                return file.read([field.name for field in schema if not _is_vector(field.type)])
+            with path.open("rb") as file, pq.ParquetFile(file) as parquet:
+                schema = parquet.schema_arrow
+                return parquet.read([field.name for field in schema if not is_vector(field.type)])
         if suffix in ARROW:
-            return _attributes(pa.feather.read_table(path))
+            with path.open("rb") as file:
+                return _attributes(pa.feather.read_table(file))
         if suffix in TEXT:
-            return _typed(_read_text(path), text)
+            return typed(_read_text(path), is_text)
+        if suffix in EXCEL:
+            return read_sheet(path, is_text)
     except (OSError, pa.ArrowException, pl.exceptions.PolarsError, UnicodeDecodeError) as error:
         raise unreadable(path, error) from error
+    if suffix in OTHER_SHEETS:
+        raise SourceError(f"{path}: sheets are read from .xlsx files; save it as .xlsx or CSV")
     raise SourceError(
-        f"{path}: samples are read from .csv, .tsv, .parquet, .arrow or .feather files; "
+        f"{path}: samples are read from .csv, .tsv, .xlsx, .parquet, .arrow or .feather files; "
         f"{path.suffix or 'a file without suffix'} is none of them"
     )
 
@@ -90,8 +98,8 @@ def unreadable(path: Path, error: Exception) -> SourceError:
         return error
     if isinstance(error, FileNotFoundError):
         return SourceError(f"{path} does not exist")
-    if isinstance(error, UnicodeDecodeError):
-        return SourceError(f"{path} is not UTF-8 ({error}); save it as CSV in UTF-8")
+    if isinstance(error, UnicodeDecodeError) or "invalid utf-8" in str(error):
+        return SourceError(f"{path} is not UTF-8 ({_first_line(error)}); save it as 'CSV UTF-8'")
     if path.suffix.lower() in PARQUET:
         return SourceError(
             f"{path} is not a readable Parquet file; it may be cut short or of another format "
@@ -105,21 +113,21 @@ def _first_line(error: Exception) -> str:
 
 
 def _read_text(path: Path) -> pl.DataFrame:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        first = next((line for line in file if line.strip()), "")
-    bare = re.sub('"[^"]*"', "", first)
-    separator = max(",;\t", key=bare.count)  # of equals the first: a comma
-    names = next(csv.reader([first], delimiter=separator), [])
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise SourceError(f"{path} has more than one column {listed(twice)}; rename or remove one")
-    cells = pl.read_csv(path, separator=separator, infer_schema=False, glob=False)
+    layout = read_layout(path)
+    cells = pl.read_csv(
+        path if is_local(path) else path.read_bytes(),
+        separator=layout.separator,
+        skip_lines=layout.skipped,
+        new_columns=list(layout.names),  # it leaves quotes doubled in them
+        infer_schema=False,
+        glob=False,
+    )
     return cells.filter(~pl.all_horizontal(pl.all().is_null()))  # blank lines
 
 
-def _typed(cells: pl.DataFrame, text: Sequence[str]) -> pa.Table:
-    """Make columns numeric where that loses nothing of what was written."""
-    numeric = {column.name: _number_type(column) for column in cells if column.name not in text}
+def typed(cells: pl.DataFrame, is_text: Callable[[str], bool]) -> pa.Table:
+    """Make columns of text numeric where that loses nothing of what was written."""
+    numeric = {column.name: _number_type(column) for column in cells if not is_text(column.name)}
     return cells.with_columns(
         pl.col(name).replace(dict.fromkeys(_MISSING)).cast(dtype)
         for name, dtype in numeric.items()
@@ -139,10 +147,11 @@ def _number_type(cells: pl.Series) -> type[pl.Int64 | pl.Float64] | None:
 
 
 def _attributes(table: pa.Table) -> pa.Table:
-    return table.select([i for i, field in enumerate(table.schema) if not _is_vector(field.type)])
+    return table.select([i for i, field in enumerate(table.schema) if not is_vector(field.type)])
 
 
-def _is_vector(arrow_type: pa.DataType) -> bool:
+def is_vector(arrow_type: pa.DataType) -> bool:
+    """Tell a column of lists of numbers."""
     is_list = (
         pa.types.is_fixed_size_list(arrow_type)
         or pa.types.is_list(arrow_type)

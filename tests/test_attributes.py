@@ -1,0 +1,181 @@
+"""Cohort attributes: which column is matched with what, and what is said of the rest."""
+
+import polars as pl
+import pyarrow as pa
+import pytest
+from mistakes import raises
+
+from croma_sql.importers.attributes import joined, match_attributes
+from croma_sql.importers.spellings import respelled
+
+SLIDES = [f"{i:03d}" for i in range(1, 201)]
+
+
+@pytest.fixture
+def cohort():
+    """Slides 001 to 200, of two tiles each, of patients p1 to p100."""
+    return {
+        "sample_id": pa.array([f"{slide}:{tile}" for slide in SLIDES for tile in range(2)]),
+        "slide_id": pa.array(SLIDES),
+        "patient": pa.array([f"p{i}" for i in range(1, 101)]),
+    }
+
+
+def test_what_did_not_match_is_said_in_numbers(tmp_path, cohort):
+    path = tmp_path / "cohort.csv"
+    rows = [f"{slide},{int(slide) % 2}" for slide in SLIDES[20:]]
+    rows += [f"9{i:03d},1" for i in range(4)] + ["strange,0", ",1", ",0", rows[0]]
+    path.write_text("\n".join(["slide_id,label", *rows]))
+    matched = match_attributes(path, cohort)
+    assert matched.report == (
+        f"{path}, matched on slide_id: 180 of 200 slides; 20 slides have no row: '001', '002', "
+        "'003', ...; 5 rows have no slide: '9000', '9001', '9002', ...; column 'slide_id' is empty "
+        "in 2 (first: row 186, 187); 1 row repeats another"
+    )
+    assert matched.table.to_pydict() == {
+        "slide_id": SLIDES[20:],
+        "label": [int(slide) % 2 for slide in SLIDES[20:]],
+    }
+
+
+@pytest.mark.parametrize(
+    ("columns", "key", "by"),
+    [
+        ({"slide_id": ["001"], "patient": ["p1"]}, "slide_id", "slide_id"),
+        ({"PATIENT": ["p1"], "FILENAME": ["001.h5"]}, "slide_id", "FILENAME with slide_id"),
+        ({"case_id": ["p1"], "slide": ["x"]}, "patient", "case_id with patient"),
+        ({"sample_id": ["001"]}, "slide_id", "sample_id with slide_id"),
+        ({"sample_id": ["001:0"], "patient": ["p1"]}, "sample_id", "sample_id"),
+        ({"Slide Name": ["001"]}, "slide_id", "Slide Name with slide_id"),
+        ({"image_path": [r"C:\scans\001.ome.tiff"]}, "slide_id", "image_path with slide_id"),
+    ],
+)
+def test_the_column_is_found_by_its_name(cohort, columns, key, by):
+    matched = match_attributes(pl.DataFrame(columns | {"label": ["a"]}), cohort)
+    assert matched.key == matched.table.column_names[0] == key
+    assert matched.report.startswith(f"the frame, matched on {by}: 1 of ")
+    assert matched.table.column("label").to_pylist() == ["a"]
+
+
+def test_an_attribute_that_samples_have_is_a_key_too(cohort):
+    known = cohort | {"scanner": pa.array(["AT2", "GT450"])}
+    frame = pl.DataFrame({"scanner": ["GT450", "P1000"], "vendor": ["Leica", "3DHISTECH"]})
+    assert match_attributes(frame, known).report == (
+        "the frame, matched on scanner: 1 of 2 values of scanner; 1 value of scanner has no row: "
+        "'AT2'; 1 row has no value of scanner: 'P1000'"
+    )
+
+
+def test_the_column_named_is_matched_with_what_fits_best(cohort):
+    frame = pl.DataFrame({"slide_id": ["x", "y"], "id": ["p1", "002"], "label": [1, 2]})
+    known = {"patient": pa.array(["p1", "p2"]), "slide_id": pa.array(["002", "001"])}
+    assert match_attributes(frame, known, on="id", taken=()).key == "patient"  # of equals the first
+    assert match_attributes(frame, cohort | {"id": pa.array(["p1"])}, on="id").key == "id"
+    with raises("the frame has no column 'ID'", "'slide_id', 'id', 'label'", "with --on"):
+        match_attributes(frame, cohort, on="ID")
+
+
+def test_slides_written_as_files(cohort):
+    files = ["/data/scans/001.svs", r"D:\scans\002.NDPI", "003.ome.tif", " 004 ", "005.mrxs"]
+    frame = pl.DataFrame({"wsi": files, "label": range(5)})
+    matched = match_attributes(frame, cohort)
+    assert matched.table.column("slide_id").to_pylist() == SLIDES[:5]
+    assert "; 4 are written otherwise: '/data/scans/001.svs' is '001'" in matched.report
+
+
+def test_names_with_dots_are_no_files():
+    known = pa.array(["TCGA-AA.1234", "slide.v2", "2021/3"])
+    values = pa.array(["TCGA-AA", "slide.v3", "3", "x/slide.v2", "y/slide.v2.svs"])
+    assert respelled(values, known, paths=False) == {"y/slide.v2.svs": ["slide.v2"]}
+
+
+def test_slides_in_folders():
+    """--slide-id path puts folders before a slide's name; cohorts rarely know them."""
+    known = {"slide_id": pa.array(["a/001", "a/002", "b/002", "b/003.svs"])}
+    frame = pl.DataFrame({"slide": ["001", "b/002.svs", "003"], "label": [1, 2, 3]})
+    assert match_attributes(frame, known).table.column("slide_id").to_pylist() == [
+        "a/001",
+        "b/002",
+        "b/003.svs",
+    ]
+    with raises("column 'slide': '002' may be 'a/002' or 'b/002'; write ids as"):
+        match_attributes(pl.DataFrame({"slide": ["001", "002"]}), known)
+
+
+def test_leading_zeros_stay_and_lost_ones_are_named(tmp_path, cohort):
+    path = tmp_path / "cohort.csv"
+    path.write_text("slide_id,block\n001,01\n002,1\n")
+    table = match_attributes(path, cohort).table
+    assert table.to_pydict() == {"slide_id": ["001", "002"], "block": ["01", "1"]}
+    some = pl.DataFrame({"slide_id": [1, 100]})
+    with raises(
+        "column 'slide_id' against 'slide_id' of the samples: ",
+        "'1' is '001' there: leading",
+        "as text",
+    ):
+        match_attributes(some, cohort)
+    with raises("'1' is '001' there; '2' is '002' there (and 1 more)"):
+        match_attributes(pl.DataFrame({"slide": [1, 2, 3]}), cohort)
+    with raises("'007' is '7' there"):
+        match_attributes(pl.DataFrame({"slide": ["007"]}), {"slide_id": pa.array(["7", "8"])})
+    same = {"slide_id": pa.array(["7", "007"])}
+    assert match_attributes(pl.DataFrame({"slide": ["7"]}), same).table.num_rows == 1
+
+
+def test_rows_of_one_id(cohort):
+    frame = pl.DataFrame({"case_id": ["p1", "p1", "p2"], "label": ["a", "a", "b"]})
+    matched = match_attributes(frame, cohort)
+    assert matched.table.to_pydict() == {"patient": ["p1", "p2"], "label": ["a", "b"]}
+    assert matched.report.endswith("; 1 row repeats another")
+    differ = frame.with_columns(slide=pl.Series(["x", "y", "z"]))
+    with raises(
+        "1 patients have rows that differ: 'p1'; 'p1' has 'x', 'y' in column 'slide'", "--on"
+    ):
+        match_attributes(differ, cohort, on="case_id")
+    spelled = pl.DataFrame({"slide": ["001", "001.svs"], "label": ["a", None]})
+    with raises("'001' has 'a', None in column 'label'"):
+        match_attributes(spelled, cohort)
+
+
+def test_nothing_matches(cohort):
+    frame = pl.DataFrame({"slide": ["x1", "x2"], "case_id": ["q", None], "n": [1, 2]})
+    with raises(
+        "the frame matches none of the samples: 'slide' has 'x1', 'x2'; 'case_id' has 'q'",
+        "'sample_id' '001:0', '001:1', '002:0', ...; 'slide_id' '001', '002', '003', ...",
+        "--on",
+    ):
+        match_attributes(frame, cohort)
+    with raises("has no column that is named as ids", "only 'n'", "--on"):
+        match_attributes(frame.select("n"), cohort)
+
+
+def test_names_that_are_taken(cohort):
+    frame = pl.DataFrame({"case_id": ["p1"], "X": [1], "tile": [1]})
+    with raises("the frame: the samples have 'X', 'tile' already", "rename or remove"):
+        match_attributes(frame, cohort, taken=("x", "y", "tile"))
+    with raises("the samples have 'Patient' already"):
+        match_attributes(pl.DataFrame({"case_id": ["p1"], "Patient": ["p2"]}), cohort, "case_id")
+
+
+def test_any_frame_is_matched(cohort):
+    frame = pl.DataFrame({"slide": ["001", "002"], "label": ["a", None], "v": [[0.1], [0.2]]})
+    sources = (
+        frame,
+        frame.with_columns(label=pl.col("label").cast(pl.Categorical)),
+        frame.drop("v").to_pandas(),
+        frame.to_arrow(),
+    )
+    for source in sources:
+        table = match_attributes(source, cohort).table
+        assert table.to_pydict() == {"slide_id": ["001", "002"], "label": ["a", None]}
+
+
+def test_attributes_join_samples_in_their_order(cohort):
+    matched = match_attributes(pl.DataFrame({"slide": ["002"], "label": ["b"], "n": [3]}), cohort)
+    samples = pa.table({"sample_id": ["a", "b", "c"], "slide_id": ["001", "002", "002"]})
+    assert joined(samples, matched).to_pydict() == {
+        **samples.to_pydict(), "label": [None, "b", "b"], "n": [None, 3, 3],
+    }  # fmt: skip
+    assert joined(samples.slice(0, 0), matched).column_names == [
+        *samples.column_names, "label", "n",
+    ]  # fmt: skip
