@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from croma_sql.errors import SourceError, listed
 from croma_sql.importers.finding import Found, find
-from croma_sql.importers.formats import hdf5, torch_tensors
+from croma_sql.importers.formats import croma, hdf5, hs2p, pathorob, slide2vec, torch_tensors
 from croma_sql.importers.joining import join_coordinates
 from croma_sql.importers.listing import Listing, Options
 from croma_sql.importers.sources import Coordinates, SourceFile
@@ -36,7 +36,11 @@ class Reader(NamedTuple):
 
 READERS = (  # of one suffix, those that look for more stand first
     Reader(("trident", "clam", "stamp", "h5"), (".h5", ".hdf5"), hdf5.recognise),
+    Reader(("slide2vec",), (".pt", ".npz", ".json"), slide2vec.recognise),
     Reader(("pt",), (".pt", ".pth"), torch_tensors.recognise),
+    Reader(("hs2p",), (".npz",), hs2p.recognise),
+    Reader(("pathorob",), (".npz",), pathorob.recognise, pathorob.remarks),
+    Reader(("croma",), (".npy",), croma.recognise, croma.remarks),
 )
 FORMATS = tuple(name for reader in READERS for name in reader.formats)
 VECTORS = (".h5", ".hdf5", ".pt", ".pth", ".npz", ".npy", ".h5ad", ".zarr")

@@ -45,12 +45,14 @@ class _Matrix:
             stored = loaded if self.key is None else loaded[self.key]
             if _shape(stored) not in ((self.n, self.d), (self.d,)):
                 raise SourceError(f"{self.path} has changed meanwhile; import it again")
-            vectors = as_matrix(_array(stored.reshape(self.n, self.d)[start:stop]))
+            vectors = as_matrix(as_array(stored.reshape(self.n, self.d)[start:stop]))
         samples = pa.table({"tile": np.arange(start, start + len(vectors), dtype=np.int32)})
         if self.level == "slide":
             return Rows(samples.select([]), vectors)
         if self.places is not None:
-            pairs = np.empty((0, 2)) if loaded is None else _array(loaded[COORDINATES])[start:stop]
+            pairs = (
+                np.empty((0, 2)) if loaded is None else as_array(loaded[COORDINATES])[start:stop]
+            )
             for name, column in zip(*self.places.columns(pairs), strict=True):
                 samples = samples.append_column(name, column)
         return Rows(samples, vectors)
@@ -68,10 +70,10 @@ def recognise(path: Path, listing: Listing, options: Options) -> SourceFile:
     loaded = load(path)
     key = _key(loaded, path, options)
     stored = loaded if key is None else loaded[key]
-    _check_numbers(stored, path)
+    check_numbers(stored, path)
     level, n, d = _level(stored, path)
     places = _places(loaded, n, path) if key is not None and level == "tile" else None
-    dtype = as_matrix(np.empty((0, 1), _array(stored[:0]).dtype)).dtype
+    dtype = as_matrix(np.empty((0, 1), as_array(stored[:0]).dtype)).dtype
     return SourceFile(
         path,
         "pt",
@@ -132,7 +134,7 @@ def _level(stored: Any, path: Path) -> tuple[Level, int, int]:
     )
 
 
-def _check_numbers(stored: Any, path: Path) -> None:
+def check_numbers(stored: Any, path: Path) -> None:
     """Refuse what is no matrix of numbers in memory."""
     if isinstance(stored, np.ndarray):
         sound = stored.dtype.kind in "fiu" and stored.dtype.itemsize <= 8
@@ -151,7 +153,7 @@ def _check_numbers(stored: Any, path: Path) -> None:
         raise SourceError(f"{path} holds an array of {stored.dtype}; expected dense numbers")
 
 
-def _array(stored: Any) -> NDArray[Any]:
+def as_array(stored: Any) -> NDArray[Any]:
     """Copy to NumPy, which knows no bfloat16 and no float8: float32 holds them exactly."""
     if isinstance(stored, np.ndarray):
         return stored
@@ -168,13 +170,13 @@ def _places(loaded: Mapping[str, Any], n: int, path: Path) -> Places | None:
     coordinates: Any = loaded.get(COORDINATES)
     if not _is_array(coordinates):
         return None
-    _check_numbers(coordinates, path)
+    check_numbers(coordinates, path)
     if tuple(coordinates.shape) != (n, 2):
         raise SourceError(
             f"{path} has {n} vectors, but {COORDINATES!r} is of shape {tuple(coordinates.shape)}; "
             f"expected ({n}, 2)"
         )
-    whole = _array(coordinates[:0]).dtype.kind in "iu"
+    whole = as_array(coordinates[:0]).dtype.kind in "iu"
     return pixels(_attributes(loaded)) if whole else told(_attributes(loaded))
 
 
