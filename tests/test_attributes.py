@@ -1,12 +1,17 @@
 """Cohort attributes: which column is matched with what, and what is said of the rest."""
 
+import datetime
+
 import polars as pl
 import pyarrow as pa
 import pytest
 from mistakes import raises
 
+import croma_sql
 from croma_sql.importers.attributes import joined, match_attributes
 from croma_sql.importers.spellings import respelled
+from croma_sql.warehouse.data import attributes
+from croma_sql.warehouse.data.attributes import join_attributes
 
 SLIDES = [f"{i:03d}" for i in range(1, 201)]
 
@@ -179,3 +184,80 @@ def test_attributes_join_samples_in_their_order(cohort):
     assert joined(samples.slice(0, 0), matched).column_names == [
         *samples.column_names, "label", "n",
     ]  # fmt: skip
+
+
+@pytest.fixture
+def warehouse(root):
+    """Tiles of slides 007 and 008, with a label; and a dataset of its own."""
+    samples = pl.DataFrame(
+        {
+            "sample_id": ["007:0", "007:1", "008:0", "s"],
+            "slide_id": ["007", "007", "008", None],
+            "x": [0.0, 1.0, 2.0, 3.0],
+            "label": [1, 2, 3, 4],
+        }
+    )
+    croma_sql.import_samples(root, samples, dataset="d")
+    croma_sql.import_samples(root, pl.DataFrame({"sample_id": ["o"], "day": [1]}), dataset="other")
+    return root
+
+
+def rows(root, columns):
+    with croma_sql.connect(root) as con:
+        return con.sql(f"SELECT {columns} FROM samples WHERE dataset = 'd' ORDER BY x").fetchall()
+
+
+def test_attributes_join_the_samples_that_are_there(warehouse, tmp_path):
+    path = tmp_path / "cohort.csv"
+    path.write_text("slide,site,label\n007.svs,Oslo,0.5\n009,Bergen,1\n")
+    done = join_attributes(warehouse, path, dataset="d", on="slide")
+    assert (done.n, done.report) == (
+        4,
+        f"{path}, matched on slide with slide_id: 1 of 2 slides; 1 slide has no row: '008'; 1 row "
+        "has no slide: '009'; 1 are written otherwise: '007.svs' is '007'",
+    )
+    assert rows(warehouse, "sample_id, slide_id, label, site") == [
+        ("007:0", "007", 0.5, "Oslo"),
+        ("007:1", "007", 0.5, "Oslo"),
+        ("008:0", "008", 3.0, None),
+        ("s", None, 4.0, None),
+    ]
+    frame = pl.DataFrame({"site": ["Oslo"], "country": ["Norway"]})
+    assert croma_sql.import_samples(warehouse, frame, dataset="d", on="site") == 4
+    assert rows(warehouse, "country") == [("Norway",), ("Norway",), (None,), (None,)]
+    assert croma_sql.check(warehouse) == []
+
+
+def test_joining_is_the_same_in_any_batches(warehouse, monkeypatch):
+    frame = pl.DataFrame({"sample_id": ["s", "007:1"], "n": [1, None], "label": [None, 9]})
+    monkeypatch.setattr(attributes, "BATCH_ROWS", 1)
+    join_attributes(warehouse, frame, dataset="d")
+    assert rows(warehouse, "n, label") == [(None, 1), (None, 9), (None, 3), (1, None)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"X": [1.0]}, "the samples have 'X' already"),
+        ({"Label": [1]}, "columns 'label', 'Label' have one name in SQL"),
+        ({"label": ["a"]}, "column 'label' is string, but the samples have it already as int64"),
+        ({"dataset": ["a"]}, "'dataset' is a name that the warehouse uses itself"),
+        ({"day": [datetime.date(2024, 1, 2)]}, "'day' is date32.* but int64 in dataset 'other'"),
+    ],
+)
+def test_attributes_that_do_not_fit_are_refused_and_nothing_is_written(warehouse, columns, message):
+    before = {path: path.read_bytes() for path in warehouse.rglob("*.parquet")}
+    with pytest.raises(croma_sql.CromaSqlError, match=message):
+        join_attributes(warehouse, pl.DataFrame({"slide_id": ["007"], **columns}), dataset="d")
+    with raises("no samples of dataset 'e', only of 'd', 'other'"):
+        join_attributes(warehouse, pl.DataFrame({"slide_id": ["007"]}), dataset="e")
+    assert {path: path.read_bytes() for path in warehouse.rglob("*.parquet")} == before
+
+
+def test_samples_whose_ids_have_lost_their_zeros_do_not_replace_those_of_vectors(root):
+    tiles = pl.DataFrame({"sample_id": ["007", "008"], "embedding": [[1.0, 2.0], [2.0, 1.0]]})
+    croma_sql.import_embeddings(root, tiles, encoder="e", dataset="d", samples=tiles)
+    with raises(
+        "2 vectors of encoder 'e' would lose their sample", "'007' is '7' there", "leading zeros"
+    ):
+        croma_sql.import_samples(root, pl.DataFrame({"sample_id": [7, 8]}), dataset="d")

@@ -1,8 +1,7 @@
 """Attributes of a cohort, matched with samples by sample, slide, patient or whatever tells them."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -11,8 +10,9 @@ import pyarrow.compute as pc
 
 from croma_sql.cohort import as_column, as_text
 from croma_sql.errors import CohortError, SourceError, listed
-from croma_sql.importers.spellings import is_key, lost_zeros, rank_of_key, respelled
-from croma_sql.importers.tables import read_table
+from croma_sql.importers.excel import ChooseText
+from croma_sql.importers.spellings import lost_zeros, rank_of_key, respelled
+from croma_sql.importers.tables import name_of, read_table
 from croma_sql.importers.vectors import check_column
 
 _NOUNS = {
@@ -71,10 +71,10 @@ def match_attributes(
     known : what samples may be matched by: names of columns, and their distinct values as text
     on : column of ``source`` to match, optional
         Without it, the first that matches anything of those named as ids are (sample_id, slide_id,
-        slide, wsi, filename, image, patient_id, case_id, ...), then of those named as a column of
-        ``known``. It is matched with the column of ``known`` of the same name, else with the one
-        that has most of its values. Blanks around a value do not count, and it may be a file:
-        ``scans/001.svs`` is slide 001.
+        slide, wsi, filename, image, patient_id, case_id, ...), or where there is none, of those
+        named as a column of ``known``. It is matched with the column of ``known`` of the same name,
+        else with the one that has most of its values. Blanks around a value do not count, and it
+        may be a file: ``scans/001.svs`` is slide 001.
     taken : names that attributes may not have, those of other columns of the samples
 
     Returns
@@ -88,8 +88,8 @@ def match_attributes(
         Not readable; no such column; nothing matches; ids that have lost their leading zeros; a
         file that may be two slides; rows of one id that differ; attributes whose names are taken.
     """
-    name = str(source) if isinstance(source, str | Path) else "the frame"
-    table = _read(source, lambda column: column == on or column in known or is_key(column), name)
+    name = name_of(source)
+    table = _read(source, lambda columns: _columns_of_ids(columns, known, on), name)
     match = _match(table, known, on, name)
     names = [column for column in table.column_names if column != match.column]
     _check_taken(names, match.key, taken, name)
@@ -99,18 +99,22 @@ def match_attributes(
     return Matched(match.key, kept, _report(match, known[match.key], len(rows) - len(kept), name))
 
 
-def joined(samples: pa.Table, attributes: Matched) -> pa.Table:
+def joined(samples: pa.Table, matched: Matched) -> pa.Table:
     """Join attributes to samples, NULL where they have none; the samples stay in their order."""
-    key, *names = attributes.table.column_names
-    values = attributes.table.column(key).combine_chunks()
-    at = pc.index_in(as_text(as_column(samples.column(key), key), key), values)
-    for name in names:
-        samples = samples.append_column(name, attributes.table.column(name).take(at))
+    rows = rows_of(samples, matched)
+    for name in matched.table.column_names[1:]:
+        samples = samples.append_column(name, matched.table.column(name).take(rows))
     return samples
 
 
-def _read(source: Any, is_text: Callable[[str], bool], name: str) -> pa.Table:
-    table = read_table(source, is_text)
+def rows_of(samples: pa.Table, matched: Matched) -> pa.Array:
+    """Tell which row of the attributes each sample has; NULL: none."""
+    key = as_text(as_column(samples.column(matched.key), matched.key), matched.key)
+    return pc.index_in(key, matched.table.column(matched.key).combine_chunks())
+
+
+def _read(source: Any, choose_text: ChooseText, name: str) -> pa.Table:
+    table = read_table(source, choose_text)
     try:
         columns = [as_column(table.column(column), column) for column in table.column_names]
     except CohortError as error:
@@ -119,7 +123,7 @@ def _read(source: Any, is_text: Callable[[str], bool], name: str) -> pa.Table:
 
 
 def _match(table: pa.Table, known: Mapping[str, pa.Array], on: str | None, name: str) -> _Match:
-    columns = _columns_of_ids(table.column_names, known, on, name)
+    columns = _checked_columns(table.column_names, known, on, name)
     written = {column: _written(table.column(column), column, name) for column in columns}
     for column in columns:
         values = pc.unique(written[column].drop_null())
@@ -140,15 +144,21 @@ def _match(table: pa.Table, known: Mapping[str, pa.Array], on: str | None, name:
 
 
 def _columns_of_ids(
+    columns: Sequence[str], known: Mapping[str, pa.Array], on: str | None
+) -> list[str]:
+    if on is not None:
+        return [column for column in columns if column == on]
+    ranks = {column: rank_of_key(column) for column in columns}
+    ranked = sorted((rank, column) for column, rank in ranks.items() if rank is not None)
+    return [column for _, column in ranked] or [column for column in columns if column in known]
+
+
+def _checked_columns(
     columns: list[str], known: Mapping[str, pa.Array], on: str | None, name: str
 ) -> list[str]:
     if on is not None:
         check_column(columns, on, name, "--on")
-        return [on]
-    ranks = {column: rank_of_key(column) for column in columns}
-    named = sorted((rank, column) for column, rank in ranks.items() if rank is not None)
-    same = [column for column in columns if column in known and ranks[column] is None]
-    found = [column for _, column in named] + same
+    found = _columns_of_ids(columns, known, on)
     if not found:
         raise SourceError(
             f"{name} has no column that is named as ids of samples, slides or patients are, only "

@@ -3,7 +3,7 @@
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import date, datetime, time
 from itertools import compress
 from pathlib import Path
@@ -23,6 +23,9 @@ _OF_ZEROS = re.compile(rf"(?:{_LITERAL})*0(?:{_LITERAL}|0)*")  # such as 000, "S
 _CONDITION = re.compile(r"\[[^\]]*\]")  # colours, languages
 
 
+ChooseText = Callable[[Sequence[str]], Collection[str]]  # of names of columns, those of ids
+
+
 class _Sheet(NamedTuple):
     """Cells of openpyxl, without the rows that are empty."""
 
@@ -31,13 +34,13 @@ class _Sheet(NamedTuple):
     body: Sequence[Sequence[Any]]
 
 
-def read_sheet(path: Path, is_text: Callable[[str], bool]) -> pa.Table:
+def read_sheet(path: Path, choose_text: ChooseText) -> pa.Table:
     """Read the first sheet that is not empty; where it has no column of ids, the one that has.
 
     Parameters
     ----------
     path : .xlsx or .xlsm
-    is_text : tells by its name a column to keep as text whatever it holds: ids
+    choose_text : names the columns to keep as text whatever they hold: ids
 
     Returns
     -------
@@ -59,11 +62,12 @@ def read_sheet(path: Path, is_text: Callable[[str], bool]) -> pa.Table:
     sheets = [sheet for sheet in map(_read, visible) if sheet]
     if not sheets:
         raise SourceError(f"{path} has no rows: every sheet is empty")
-    sheet = _chosen(sheets, is_text, path)
+    sheet = _chosen(sheets, choose_text, path)
     where = f"{path}, sheet {sheet.title!r}"
     _refuse_uncomputed(sheet, path, where)
     columns = dict(_named_columns(sheet, where))
-    return pa.table({name: _array(name, columns[name], is_text, where) for name in columns})
+    text = choose_text(list(columns))
+    return pa.table({name: _array(name, columns[name], name in text, where) for name in columns})
 
 
 def _workbook(path: Path, *, values: bool) -> Any:
@@ -102,8 +106,9 @@ def _is_full(cell: Any) -> bool:
     return cell.value is not None and cell.value != ""
 
 
-def _chosen(sheets: Sequence[_Sheet], is_text: Callable[[str], bool], path: Path) -> _Sheet:
-    with_ids = [sheet for sheet in sheets if any(is_text(str(c.value)) for c in sheet.header)]
+def _chosen(sheets: Sequence[_Sheet], choose_text: ChooseText, path: Path) -> _Sheet:
+    names = ([str(cell.value) for cell in sheet.header] for sheet in sheets)
+    with_ids = [sheet for sheet, some in zip(sheets, names, strict=True) if choose_text(some)]
     if not with_ids or with_ids[0] is sheets[0]:
         return sheets[0]
     if len(with_ids) == 1:
@@ -149,14 +154,14 @@ def _named_columns(sheet: _Sheet, where: str) -> Iterator[tuple[str, Sequence[An
     yield from zip(counts, compress(columns, named), strict=True)
 
 
-def _array(name: str, cells: Sequence[Any], is_text: Callable[[str], bool], where: str) -> pa.Array:
+def _array(name: str, cells: Sequence[Any], is_text: bool, where: str) -> pa.Array:
     broken = [cell for cell in cells if cell.data_type == "e" and cell.value not in _MISSING]
     if broken:
         raise SourceError(
             f"{where}: column {name!r} has errors in {listed(c.coordinate for c in broken)} "
             f"({listed(c.value for c in broken)}); mend the formulas, or empty the cells"
         )
-    if is_text(name):
+    if is_text:
         _refuse_spoilt_ids(name, cells, where)
         return pa.array(map(_as_text, cells), pa.string())
     full = [cell for cell in cells if _is_full(cell) and cell.value not in _MISSING]

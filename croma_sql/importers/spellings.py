@@ -33,11 +33,6 @@ def rank_of_key(column: str) -> int | None:
     return _COLUMNS.index(name) if name in _COLUMNS else None
 
 
-def is_key(column: str) -> bool:
-    """Tell a column of ids by its name."""
-    return rank_of_key(column) is not None
-
-
 def respelled(values: pa.Array, known: pa.Array, *, paths: bool) -> dict[str, list[str]]:
     """Find values among known ones that are written in another way.
 

@@ -1,7 +1,7 @@
 """Samples and their attributes from CSV, TSV, Excel, Parquet, Arrow files and any frame."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from croma_sql.errors import SourceError, listed
 from croma_sql.importers.delimited import read_layout
-from croma_sql.importers.excel import EXCEL, OTHER_SHEETS, read_sheet
+from croma_sql.importers.excel import EXCEL, OTHER_SHEETS, ChooseText, read_sheet
 from croma_sql.places import is_local, place
 
 PARQUET = (".parquet", ".pq")
@@ -26,14 +26,15 @@ LARGEST_EXACT = 2.0**53  # from here on float64 skips whole numbers
 _MISSING = ("", "NA", "NaN", "nan")
 
 
-def read_table(source: Any, text: Sequence[str] | Callable[[str], bool] = ()) -> pa.Table:
+def read_table(source: Any, text: Sequence[str] | ChooseText = ()) -> pa.Table:
     """Read a file or a frame whole, except columns of vectors.
 
     Parameters
     ----------
     source : path or URL of .csv, .tsv, .xlsx, .parquet, .arrow or .feather, or any frame that
         speaks Arrow (Polars, pandas, pyarrow, a DuckDB relation)
-    text : columns to keep as text whatever they hold, ids: their names, or what tells them by name
+    text : names of columns to keep as text whatever they hold, ids; or what chooses them among the
+        names of all columns
 
     Returns
     -------
@@ -48,11 +49,11 @@ def read_table(source: Any, text: Sequence[str] | Callable[[str], bool] = ()) ->
     SourceError
         Not there, of a kind this does not read, cut short, or with a column name twice.
     """
-    if not isinstance(source, str | Path):
+    if not is_path(source):
         return _attributes(as_table(source))
     path = place(source)
     suffix = path.suffix.lower()
-    is_text = text if callable(text) else frozenset(text).__contains__
+    choose = text if callable(text) else frozenset(text).intersection
     try:
         if suffix in PARQUET:
             with path.open("rb") as file, pq.ParquetFile(file) as parquet:
@@ -62,9 +63,9 @@ def read_table(source: Any, text: Sequence[str] | Callable[[str], bool] = ()) ->
             with path.open("rb") as file:
                 return _attributes(pa.feather.read_table(file))
         if suffix in TEXT:
-            return typed(_read_text(path), is_text)
+            return typed(_read_text(path), choose)
         if suffix in EXCEL:
-            return read_sheet(path, is_text)
+            return read_sheet(path, choose)
     except (OSError, pa.ArrowException, pl.exceptions.PolarsError, UnicodeDecodeError) as error:
         raise unreadable(path, error) from error
     if suffix in OTHER_SHEETS:
@@ -73,6 +74,16 @@ def read_table(source: Any, text: Sequence[str] | Callable[[str], bool] = ()) ->
         f"{path}: samples are read from .csv, .tsv, .xlsx, .parquet, .arrow or .feather files; "
         f"{path.suffix or 'a file without suffix'} is none of them"
     )
+
+
+def is_path(source: Any) -> bool:
+    """Tell a path or URL from a frame."""
+    return isinstance(source, str | Path) or hasattr(source, "joinpath")
+
+
+def name_of(source: Any) -> str:
+    """Say what to call a source in messages."""
+    return str(source) if is_path(source) else "the frame"
 
 
 def as_table(frame: Any) -> pa.Table:
@@ -125,9 +136,10 @@ def _read_text(path: Path) -> pl.DataFrame:
     return cells.filter(~pl.all_horizontal(pl.all().is_null()))  # blank lines
 
 
-def typed(cells: pl.DataFrame, is_text: Callable[[str], bool]) -> pa.Table:
+def typed(cells: pl.DataFrame, choose_text: ChooseText) -> pa.Table:
     """Make columns of text numeric where that loses nothing of what was written."""
-    numeric = {column.name: _number_type(column) for column in cells if not is_text(column.name)}
+    others = cells.drop(*choose_text(cells.columns))
+    numeric = {column.name: _number_type(column) for column in others}
     return cells.with_columns(
         pl.col(name).replace(dict.fromkeys(_MISSING)).cast(dtype)
         for name, dtype in numeric.items()

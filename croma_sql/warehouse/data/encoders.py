@@ -51,7 +51,7 @@ def import_encoders(warehouse: str | Path, source: Any, *, encoder: str = "encod
     ...     croma_sql.connect(folder).sql("FROM encoders ORDER BY encoder").fetchall()
     [('DINOv2-B', True), ('UNI2-h', False)]
     """
-    name = str(source) if isinstance(source, str | Path) else "the frame"
+    name = tables.name_of(source)
     table = validated(tables.read_table(source, text=(encoder,)), name, encoder)
     root = layout.create_warehouse(warehouse)
     write_table(layout.encoders_path(root), table, {"format": layout.FORMAT})

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from croma_sql.cohort import as_column, as_text
 from croma_sql.errors import CohortError, SourceError, WarehouseError, listed
 from croma_sql.importers import tables
+from croma_sql.importers.spellings import lost_zeros
 from croma_sql.importers.vectors import check_column
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.parquet import read_footer, read_table, write_table
@@ -21,17 +22,26 @@ RESERVED = ("dataset", "croma_sql_file")
 
 
 def import_samples(
-    warehouse: str | Path, source: Any, *, dataset: str, sample_id: str = "sample_id"
+    warehouse: str | Path,
+    source: Any,
+    *,
+    dataset: str,
+    sample_id: str = "sample_id",
+    on: str | None = None,
 ) -> int:
     """Import ids and attributes; a dataset imported before is replaced as a whole.
 
     Parameters
     ----------
     warehouse : path; made a warehouse if it is new or empty
-    source : path to .csv, .tsv, .parquet, .arrow or .feather, or any frame that speaks Arrow
+    source : path to .csv, .tsv, .xlsx, .parquet, .arrow or .feather, or any frame that speaks Arrow
     dataset : str
     sample_id : str
         Name of the id column; it becomes ``sample_id``. Ids are text, unique in the warehouse.
+    on : str, optional
+        Name of the column that says which samples, slides or patients the rows are of. With it,
+        their attributes are joined to the samples that are there: see
+        `croma_sql.warehouse.data.attributes.join_attributes`, which also says what did not match.
 
     Returns
     -------
@@ -45,6 +55,10 @@ def import_samples(
     WarehouseError
         Ids that another dataset has, or vectors that would lose their sample.
     """
+    if on is not None:
+        from croma_sql.warehouse.data.attributes import join_attributes  # which checks as we do
+
+        return join_attributes(warehouse, source, dataset=dataset, on=on).n
     table = samples_table(source, sample_id=sample_id)
     root = layout.create_warehouse(warehouse)
     with locked(root):
@@ -55,7 +69,7 @@ def import_samples(
 
 def samples_table(source: Any, *, sample_id: str) -> pa.Table:
     """Read and validate samples: column ``sample_id`` first, then the attributes."""
-    name = str(source) if isinstance(source, str | Path) else "the frame"
+    name = tables.name_of(source)
     table = tables.read_table(source, text=(sample_id,))
     check_column(table.column_names, sample_id, name, "--sample-id")
     attributes = [column for column in table.column_names if column != sample_id]
@@ -79,7 +93,7 @@ def check_against_warehouse(
     ids = table.column("sample_id").combine_chunks()
     for other, path in layout.samples_files(root).items():
         if other != dataset:
-            _check_types(table.schema, read_footer(path).schema.to_arrow_schema(), other)
+            check_types(table.schema, read_footer(path).schema.to_arrow_schema(), other)
             shared = ids.filter(pc.is_in(ids, sample_ids(root, other)))
             if len(shared):
                 raise WarehouseError(
@@ -92,18 +106,19 @@ def check_against_warehouse(
             kept = read_ids(file.path)
             lost = kept.filter(pc.invert(pc.is_in(kept, ids)))
             if len(lost):
+                zeros = lost_zeros(lost, ids)
                 raise WarehouseError(
                     f"{len(lost)} vectors of encoder {file.encoder!r} would lose their sample in "
-                    f"dataset {dataset!r}: {listed(lost.to_pylist())}. Delete {file.path} first, "
-                    "or keep these samples"
+                    f"dataset {dataset!r}: {listed(lost.to_pylist())}. "
+                    + (zeros or f"Delete {file.path} first, or keep these samples")
                 )
 
 
-def _check_types(ours: pa.Schema, theirs: pa.Schema, dataset: str) -> None:
+def check_types(ours: pa.Schema, theirs: pa.Schema, dataset: str) -> None:
     """Refuse an attribute that SQL could not put into one column with that of another dataset."""
     for field in ours:
         names = [other for other in theirs if other.name.lower() == field.name.lower()]
-        kinds = {_kind(column.type) for column in (field, *names)}
+        kinds = {kind_of(column.type) for column in (field, *names)}
         if len(kinds - {"text"}) > 1 or (len(kinds) > 1 and not kinds <= WITH_TEXT):
             raise SourceError(
                 f"column {field.name!r} is {field.type} here but {names[0].type} in dataset "
@@ -111,7 +126,8 @@ def _check_types(ours: pa.Schema, theirs: pa.Schema, dataset: str) -> None:
             )
 
 
-def _kind(kind: pa.DataType) -> str:
+def kind_of(kind: pa.DataType) -> str:
+    """Tell what types SQL puts into one column without casting to text."""
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return "text"
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
