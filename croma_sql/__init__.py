@@ -44,6 +44,7 @@ from croma_sql.warehouse.checks.check import check
 from croma_sql.warehouse.data.embeddings import import_embeddings
 from croma_sql.warehouse.data.encoders import import_encoders
 from croma_sql.warehouse.data.harmonise import harmonise
+from croma_sql.warehouse.data.pool import pool
 from croma_sql.warehouse.data.samples import import_samples
 from croma_sql.warehouse.info import info
 from croma_sql.warehouse.layout import create_warehouse
@@ -90,6 +91,7 @@ __all__ = [
     "margins",
     "mean_centred",
     "neighbours",
+    "pool",
     "probes",
     "progress_bar",
     "rank_stability",

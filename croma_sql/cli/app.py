@@ -15,6 +15,7 @@ from croma_sql.cli import (
     harmonise,
     importing,
     info,
+    pool,
     scoring,
     sql,
     strata,
@@ -86,6 +87,7 @@ app.command("compare")(compare.compare)
 app.command("strata")(strata.strata)
 app.command("consistency")(consistency.consistency)
 app.command("harmonise")(harmonise.harmonise)
+app.command("pool")(pool.pool)
 app.command("sql")(sql.sql)
 app.command("info")(info.info)
 app.command("check")(check.check)

@@ -8,9 +8,9 @@ from pathlib import Path
 from croma_sql.errors import CromaSqlError
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks.selects import AnyBenchmark, read_benchmark
+from croma_sql.warehouse.data import harmonised, pooled
 from croma_sql.warehouse.data.embedding_files import read_shape
 from croma_sql.warehouse.data.encoders import validated
-from croma_sql.warehouse.data.harmonised import described, status_of
 from croma_sql.warehouse.parquet import read_footer, read_metadata, read_table
 from croma_sql.warehouse.scoring.plan import planned
 from croma_sql.warehouse.scoring.schemas import SCHEMAS, Table
@@ -32,6 +32,7 @@ class EncoderInfo:
     """Vectors of an encoder of a dataset.
 
     harmonised_from, fitted_on, method : encoder, benchmark and way, where harmonising made them
+    pooled_from, pooled_by, method : encoder, attributes and way, where pooling did
     status : of these, as in `ScoresInfo`
     """
 
@@ -43,6 +44,8 @@ class EncoderInfo:
     dropped: int
     harmonised_from: str | None = None
     fitted_on: str | None = None
+    pooled_from: str | None = None
+    pooled_by: list[str] | None = None
     method: str | None = None
     status: str | None = None
 
@@ -152,18 +155,27 @@ def _encoder(root: Path, file: layout.EmbeddingsFile) -> EncoderInfo:
     shape = read_shape(file.path)
     n = read_footer(file.path).num_rows
     found = EncoderInfo(file.encoder, file.dataset, n, shape.d, shape.dtype, len(shape.dropped))
-    about = described(file.path)
-    if about is None:
-        return found
-    told = (about.get(name) for name in ("encoder", "benchmark", "method"))
-    harmonised_from, fitted_on, method = map(str, told)
-    return replace(
-        found,
-        harmonised_from=harmonised_from,
-        fitted_on=fitted_on,
-        method=method,
-        status=status_of(root, about),
-    )
+    about = harmonised.described(file.path)
+    if about is not None:
+        told = (about.get(name) for name in ("encoder", "benchmark", "method"))
+        harmonised_from, fitted_on, method = map(str, told)
+        return replace(
+            found,
+            harmonised_from=harmonised_from,
+            fitted_on=fitted_on,
+            method=method,
+            status=harmonised.status_of(root, about),
+        )
+    about = pooled.described(file.path)
+    if about is not None:
+        return replace(
+            found,
+            pooled_from=str(about.get("encoder")),
+            pooled_by=list(map(str, about["by"])),
+            method=str(about.get("how")),
+            status=pooled.status_of(root, about, file.dataset),
+        )
+    return found
 
 
 def _encoder_attributes(root: Path) -> EncoderAttributesInfo | None:

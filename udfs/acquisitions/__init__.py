@@ -7,7 +7,7 @@ shuffles.py        permutation test of the correlation
 spread.py          how far vectors spread, and along how many directions
 
 Compiled:
-pooling.py         means of many vectors, added up as they stream by
+pooling.py         means and maxima of many vectors, made up as they stream by
 directions.py      unit vectors in float64, and distances that stay accurate between near ones
 retrieval.py       who is nearest under another acquisition, and at which rank the unit itself
 neighbourhoods.py  neighbours that a unit keeps under every acquisition
