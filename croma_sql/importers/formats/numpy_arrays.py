@@ -80,10 +80,11 @@ def open_array(path: Path, key: str | None = None) -> Array:
             f"{array.name} holds Python objects, which only pickle can read, and pickle runs "
             "whatever a file says. Save it as a plain array of numbers"
         )
-    if shape and start + _row_bytes(array) * shape[0] != size:
+    expected = start + _row_bytes(array) * shape[0] if shape else size
+    if expected != size:
         raise SourceError(
-            f"{array.name} has a header that says shape {shape} of {dtype}, which {size} bytes "
-            "are not; it is cut short or damaged. Write or copy it again"
+            f"{array.name} is cut short or damaged: its header says shape {shape} of {dtype}, "
+            f"which is {expected} bytes, and there are {size}. Write or copy it again"
         )
     if size > max(BOMB_BYTES, BOMB_RATIO * packed):
         raise SourceError(

@@ -193,6 +193,12 @@ def _samples(
         table = pa.Table.from_pylist([{"sample_id": sample_id} | {n: about[n] for n in names}])
         return lambda start, stop: table.slice(start, stop - start)
     if len(artifact.axes) == 3:
+        regions, each, _ = payload.shape
+        if coordinates is not None and (coordinates.n, math.isqrt(each) ** 2) != (regions, each):
+            raise SourceError(
+                f"{payload.path} has {regions} regions of {each} tiles, but {coordinates.path} has "
+                f"{coordinates.n} square regions. They are of different tilings"
+            )
         return partial(_subtiles, payload, about, coordinates)
     return partial(_tiles, payload.numbers, about)
 
@@ -219,11 +225,6 @@ def _subtiles(
     table = table.append_column("region", pa.array(region.astype(np.int32)))
     if coordinates is None or about.get("subtile_order", "row_major") != "row_major":
         return table
-    if coordinates.n != payload.shape[0] or across * across != each:
-        raise SourceError(
-            f"{payload.path} has {payload.shape[0]} regions of {each} tiles, but "
-            f"{coordinates.path} has {coordinates.n} regions. They are of different tilings"
-        )
     regions = coordinates.read().take(region)
     size = regions.column("tile_size").to_numpy() / across
     down, right = np.divmod(within, across)
