@@ -34,12 +34,11 @@ def objects():
     return npy(np.array([["a", None]], dtype=object), allow_pickle=True)
 
 
-def bomb(path, name, rows, d, arrays=None):
-    """Write an array whose header and directory say rows x d, in a few bytes."""
+def bomb(path, name, shape):
+    """Write an array of a few bytes, of which header and directory say that shape."""
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(
-        header, {"descr": "<f4", "fortran_order": False, "shape": (rows, d)}
+        header, {"descr": "<f4", "fortran_order": False, "shape": shape}
     )
-    content = header.getvalue() + bytes(4096)
-    archive(path, (arrays or {}) | {name: content}, zipfile.ZIP_DEFLATED)
-    forge(path, len(header.getvalue()) + rows * d * 4, name)
+    archive(path, {name: header.getvalue() + bytes(4096)}, zipfile.ZIP_DEFLATED)
+    forge(path, len(header.getvalue()) + np.prod(shape).item() * 4, name)

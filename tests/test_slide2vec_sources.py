@@ -268,7 +268,7 @@ def test_damaged_files(run):
     archive(array, {"latents": np.ones((3, 4))})
     with raises(f"{array} has no array 'features'; its arrays are 'latents'"):
         recognised(folder)
-    bomb(array, "features", 10**6, 128)
+    bomb(array, "features", (10**6, 128))
     with raises(f"{array}, array 'features', would unpack", "bytes to 512000128"):
         recognised(folder)
     array.write_bytes(whole)
