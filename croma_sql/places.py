@@ -1,9 +1,14 @@
 """Where a path or URL leads: the local disk, or object storage."""
 
-from pathlib import Path
-from typing import cast
+import tempfile
+from pathlib import Path, PurePosixPath
+from typing import Any, cast
 
 from croma_sql.errors import CromaSqlError
+
+Version = tuple[int | str, ...]
+
+_S3 = ("s3", "s3a")
 
 
 def place(where: str | Path) -> Path:
@@ -11,28 +16,103 @@ def place(where: str | Path) -> Path:
 
     Parameters
     ----------
-    where : path, or URL such as ``s3://bucket/folder``
+    where : path, or URL such as ``s3://bucket/folder``. Endpoint and keys are those of the
+        environment: AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, AWS_PROFILE and so on.
 
     Returns
     -------
-    pathlib.Path, or for a URL a ``upath.UPath`` with the same methods
+    pathlib.Path, or for a URL a ``upath.UPath`` with the same methods, whose failures are OSErrors
 
     Raises
     ------
     CromaSqlError
-        A URL, and the library that reads it is not installed.
+        A URL that is none, or the library that reads it is not installed.
     """
-    if not isinstance(where, str) or "://" not in where:
+    if isinstance(where, Path) or "://" not in str(where):
         return Path(where)
+    protocol, _, rest = str(where).partition("://")
+    if protocol in _S3 and not rest.strip("/"):
+        raise CromaSqlError(f"{where} names no bucket; expected s3://bucket/folder")
     try:
         from upath import UPath
+
+        path: Any
+        if protocol in _S3:
+            from croma_sql import object_storage
+
+            path = UPath(where, protocol=protocol, **object_storage.OPTIONS)
+            storage = object_storage.ObjectStorage(**path.storage_options)
+            path._fs_cached = storage  # which its children take over
+        else:
+            path = UPath(where)
     except ImportError:
         raise CromaSqlError(
             f"{where} lies on object storage, which needs a library: pip install 'croma-sql[s3]'"
         ) from None
-    return cast(Path, UPath(where))
+    except ValueError as error:
+        raise CromaSqlError(f"{where} leads nowhere: {error}") from error
+    if protocol in ("file", "local"):
+        return Path(path.path)
+    return cast(Path, path)
 
 
 def is_local(path: Path) -> bool:
     """Tell a path of this machine from one of object storage."""
     return isinstance(path, Path)
+
+
+def version_of(path: Path) -> Version:
+    """Give what changes when a file does, without reading it."""
+    status: Any = path.stat()
+    if is_local(path):
+        return status.st_ino, status.st_size, status.st_mtime_ns
+    return status.as_info().get("ETag", ""), status.st_size, status.st_mtime_ns
+
+
+def scratch(root: Path) -> Path:
+    """Give a folder of this machine for what is set aside while a place is computed on."""
+    return root if is_local(root) else Path(tempfile.gettempdir())
+
+
+def below(folder: Path) -> list[Path]:
+    """Find what lies below a folder, at any depth.
+
+    On object storage only files, as it has no folders; a thousand for a request.
+    """
+    return list(folder.rglob("*")) if is_local(folder) else _begins_with(folder, "")
+
+
+def matching(folder: Path, pattern: str) -> list[Path]:
+    """Find what matches a pattern such as ``samples/*.parquet``; requests as in `below`."""
+    if is_local(folder):
+        return list(folder.glob(pattern))
+    depth = len(folder.parts) + len(PurePosixPath(pattern).parts)
+    return [
+        path
+        for path in _begins_with(folder, pattern.partition("*")[0])
+        if len(path.parts) == depth and PurePosixPath(*path.parts).match(pattern)
+    ]
+
+
+def _begins_with(folder: Any, start: str) -> list[Path]:
+    root = folder.path.rstrip("/")
+    names = folder.fs.find(root, prefix=start) if start else folder.fs.find(root)
+    return [folder.joinpath(name.removeprefix(f"{root}/")) for name in names]
+
+
+def frozen(root: Path) -> Path:
+    """Take a place on object storage as it is now: one listing tells what there is, and no more.
+
+    Asking whether a file is there, or how large it is, takes no request then. A file that is
+    replaced later can not be read through it any more, so that nothing is mixed of old and new.
+    """
+    storage: Any = root
+    if is_local(root) or storage.fs.storage_options.get("use_listings_cache"):
+        return root
+    options = dict(storage.storage_options) | {"use_listings_cache": True}
+    if storage.protocol in _S3:  # a session is slow to begin; bytes are cached by who reads them
+        options |= {"session": storage.fs.session, "default_cache_type": "none"}
+    taken = storage.with_segments(storage.path)
+    taken._fs_cached = type(storage.fs)(**options, skip_instance_cache=True)
+    taken.fs.find(storage.path.rstrip("/"))
+    return cast(Path, taken)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import duckdb
 
+from croma_sql.places import frozen
 from croma_sql.udfs.doors.duckdb_functions import register
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.scoring.schemas import Table
@@ -85,7 +86,8 @@ def connect(warehouse: str | Path) -> duckdb.DuckDBPyConnection:
 
     Parameters
     ----------
-    warehouse : path
+    warehouse : path or URL
+        On object storage, every byte is fetched once at most, when a query first needs it.
 
     Returns
     -------
@@ -99,7 +101,7 @@ def connect(warehouse: str | Path) -> duckdb.DuckDBPyConnection:
     WarehouseError
         See `croma_sql.warehouse.layout.open_warehouse`.
     """
-    root = layout.open_warehouse(warehouse)
+    root = frozen(layout.open_warehouse(warehouse))
     con = register(duckdb.connect())
     con.execute("SET enable_progress_bar = false")  # it would go to stdout, into the data
     con.execute("SET arrow_large_buffer_size = true")  # scopes of more than 2^31 values

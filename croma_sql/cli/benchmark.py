@@ -5,13 +5,14 @@ from typing import Annotated
 
 import typer
 
+from croma_sql.cli.options import Warehouse
 from croma_sql.errors import BenchmarkError
 from croma_sql.warehouse.benchmarks.paired import PairedBenchmark
 from croma_sql.warehouse.benchmarks.selects import add_benchmark
 
 
 def benchmark(
-    warehouse: Path,
+    warehouse: Warehouse,
     name: str,
     select: Annotated[
         str | None, typer.Argument(help="The SELECT; or give --file.", show_default=False)

@@ -1,12 +1,11 @@
 """croma-sql centre."""
 
-from pathlib import Path
 from typing import Annotated
 
 import polars as pl
 import typer
 
-from croma_sql.cli.options import Benchmark, Encoder, Form, Output, check_output
+from croma_sql.cli.options import Benchmark, Encoder, Form, Output, Warehouse, check_output
 from croma_sql.cli.output import Format, write
 from croma_sql.progress import progress_bars
 from croma_sql.reports.reading import query
@@ -18,7 +17,7 @@ LEAST_K = 2
 
 
 def centre(
-    warehouse: Path,
+    warehouse: Warehouse,
     benchmark: Benchmark = None,
     encoder: Encoder = None,
     trials: Annotated[int, typer.Option(help="Runs of k-means per quartet.", min=1)] = 50,

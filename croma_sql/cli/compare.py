@@ -1,17 +1,16 @@
 """croma-sql compare."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from croma_sql import reports
-from croma_sql.cli.options import Benchmark, Draws, Form, M, Output, Seed, check_output
+from croma_sql.cli.options import Benchmark, Draws, Form, M, Output, Seed, Warehouse, check_output
 from croma_sql.cli.output import Format, intervals_beside, write
 
 
 def compare(
-    warehouse: Path,
+    warehouse: Warehouse,
     benchmark: Benchmark = None,
     m: M = reports.PUBLISHED_M,
     pairs: Annotated[

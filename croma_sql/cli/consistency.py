@@ -1,13 +1,21 @@
 """croma-sql consistency."""
 
-from pathlib import Path
 from typing import Annotated
 
 import polars as pl
 import typer
 
 from croma_sql import reports
-from croma_sql.cli.options import Benchmark, Draws, Encoder, Form, Output, Seed, check_output
+from croma_sql.cli.options import (
+    Benchmark,
+    Draws,
+    Encoder,
+    Form,
+    Output,
+    Seed,
+    Warehouse,
+    check_output,
+)
 from croma_sql.cli.output import Format, intervals_beside, write
 from croma_sql.progress import progress_bars
 from croma_sql.reports.reading import query
@@ -31,7 +39,7 @@ WHY = {
 
 def consistency(
     context: typer.Context,
-    warehouse: Path,
+    warehouse: Warehouse,
     benchmark: Benchmark = None,
     encoder: Encoder = None,
     by_pair: Annotated[

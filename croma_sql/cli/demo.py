@@ -1,10 +1,10 @@
 """croma-sql demo."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from croma_sql.cli.options import Place
 from croma_sql.cli.output import console, print_table
 from croma_sql.demo import ABOUT, build, queries
 from croma_sql.progress import progress_bars
@@ -12,7 +12,7 @@ from croma_sql.session import connect
 
 
 def demo(
-    folder: Annotated[Path, typer.Argument(help="Where to build it.")] = Path("croma-demo"),
+    folder: Annotated[Place, typer.Argument(help="Where to build it.")] = "croma-demo",
 ) -> None:
     """Build, score and stratify a small warehouse.
 

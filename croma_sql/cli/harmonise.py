@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from croma_sql.cli.options import Warehouse
 from croma_sql.progress import progress_bars
 from croma_sql.warehouse.data import harmonise as harmonising
 
@@ -35,7 +35,7 @@ _DID = {
 
 
 def harmonise(
-    warehouse: Path,
+    warehouse: Warehouse,
     encoder: Annotated[str, typer.Option(help="The encoder to harmonise.")],
     benchmark: Annotated[str, typer.Option(help="Whose confounder is removed.")],
     to: Annotated[

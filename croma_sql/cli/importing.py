@@ -1,11 +1,11 @@
 """croma-sql import samples, import encoders, import embeddings."""
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from croma_sql.cli.options import Place
 from croma_sql.importers.tables import read_table
 from croma_sql.importers.vectors import check_column
 from croma_sql.progress import progress_bars
@@ -17,8 +17,8 @@ app = typer.Typer(
     help="Bring samples, embeddings and encoder attributes into a warehouse.", no_args_is_help=True
 )
 
-Source = Annotated[Path, typer.Argument(show_default=False)]
-Warehouse = Annotated[Path, typer.Option("--to", help="The warehouse; made if new.")]
+Source = Annotated[Place, typer.Argument(show_default=False)]
+Warehouse = Annotated[Place, typer.Option("--to", help="The warehouse; made if new.")]
 Dataset = Annotated[str, typer.Option(help="Name of the set of samples.")]
 SampleId = Annotated[str, typer.Option(help="Name of the id column.")]
 
@@ -61,13 +61,13 @@ def embeddings(
     encoder: Annotated[str, typer.Option(help="Name of the encoder.")],
     dataset: Dataset,
     samples: Annotated[
-        Path | None,
+        Place | None,
         typer.Option(
             help="Ids and attributes, imported too. For a .npy, the manifest in its row order."
         ),
     ] = None,
     ids: Annotated[
-        Path | None,
+        Place | None,
         typer.Option(help="For a .npy: a file with the id column in its row order."),
     ] = None,
     sample_id: SampleId = "sample_id",
@@ -100,7 +100,7 @@ def embeddings(
     )
 
 
-def _ids(path: Path, sample_id: str) -> object:
+def _ids(path: Place, sample_id: str) -> object:
     table = read_table(path, text=(sample_id,))
-    check_column(table.column_names, sample_id, str(path), "--sample-id")
+    check_column(table.column_names, sample_id, path, "--sample-id")
     return table.column(sample_id)

@@ -1,11 +1,11 @@
 """croma-sql info."""
 
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 import typer
 
+from croma_sql.cli.options import Warehouse
 from croma_sql.cli.output import print_table
 from croma_sql.warehouse.info import ScoresInfo
 from croma_sql.warehouse.info import info as describe
@@ -14,7 +14,7 @@ from croma_sql.warehouse.scoring.schemas import CENTRE, CONSISTENCY, Table, fami
 ONE_ROW: dict[tuple[Table, ...], str] = {CONSISTENCY: "consistency", CENTRE: "centre"}
 
 
-def info(warehouse: Path) -> None:
+def info(warehouse: Warehouse) -> None:
     """Show what is there, what is scored and what is out of date."""
     found = describe(warehouse)
     for title, rows in (

@@ -7,6 +7,8 @@ import typer
 
 from croma_sql.cli.output import Format
 
+Place = str  # a path, or a URL, which pathlib would spoil
+Warehouse = Annotated[Place, typer.Argument(help="Its folder, or a URL such as s3://bucket/study.")]
 Benchmark = Annotated[str | None, typer.Option(help="Only this one; default all.")]
 Encoder = Annotated[str | None, typer.Option(help="Only this one; default all.")]
 M = Annotated[int, typer.Option(help="Neighbours per type that a margin is a mean over.", min=1)]

@@ -2,11 +2,11 @@
 
 import csv
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from croma_sql.cli.options import Warehouse
 from croma_sql.errors import listed
 from croma_sql.progress import progress_bars
 from croma_sql.warehouse.data import pool as pooling
@@ -23,7 +23,7 @@ class How(StrEnum):
 
 
 def pool(
-    warehouse: Path,
+    warehouse: Warehouse,
     encoder: Annotated[str, typer.Option(help="The encoder to pool.")],
     to: Annotated[str, typer.Option(help="Name of the new encoder.")],
     dataset: Annotated[str, typer.Option(help="Name of the set of new samples, one per group.")],

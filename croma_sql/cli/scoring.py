@@ -1,12 +1,12 @@
 """croma-sql score."""
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import polars as pl
 import typer
 
+from croma_sql.cli.options import Warehouse
 from croma_sql.cli.output import print_table
 from croma_sql.progress import progress_bars
 from croma_sql.session import connect
@@ -21,7 +21,7 @@ class OnUndefined(StrEnum):
 
 
 def score(
-    warehouse: Path,
+    warehouse: Warehouse,
     benchmark: Annotated[str | None, typer.Option(help="Only this one; default all.")] = None,
     encoder: Annotated[str | None, typer.Option(help="Only this one; default all.")] = None,
     m: Annotated[int, typer.Option(help="Neighbours kept per type.")] = 20,

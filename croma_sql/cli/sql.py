@@ -1,11 +1,9 @@
 """croma-sql sql."""
 
-from pathlib import Path
-
 import duckdb
 import polars as pl
 
-from croma_sql.cli.options import Form, Output, check_output
+from croma_sql.cli.options import Form, Output, Warehouse, check_output
 from croma_sql.cli.output import Format, write
 from croma_sql.errors import CromaSqlError
 from croma_sql.interrupt import interruptibly
@@ -13,7 +11,7 @@ from croma_sql.session import connect
 
 
 def sql(
-    warehouse: Path,
+    warehouse: Warehouse,
     query: str,
     form: Form = Format.table,
     output: Output = None,

@@ -1,13 +1,22 @@
 """croma-sql strata."""
 
-from pathlib import Path
 from typing import Annotated
 
 import polars as pl
 import typer
 
 from croma_sql import reports
-from croma_sql.cli.options import Benchmark, Draws, Encoder, Form, M, Output, Seed, check_output
+from croma_sql.cli.options import (
+    Benchmark,
+    Draws,
+    Encoder,
+    Form,
+    M,
+    Output,
+    Seed,
+    Warehouse,
+    check_output,
+)
 from croma_sql.cli.output import Format, intervals_beside, write
 from croma_sql.statistics.attributes import attribute_names
 from croma_sql.statistics.enrichment import enrichment
@@ -18,7 +27,7 @@ TOLD_OF_SUBGROUPS = (*LEVELS, "rank", "subgroup", "n", "n_groups", "croma", "f0"
 
 
 def strata(
-    warehouse: Path,
+    warehouse: Warehouse,
     by: Annotated[
         list[str] | None, typer.Option(help="An attribute to stratify by; may be repeated.")
     ] = None,

@@ -1,14 +1,23 @@
 """croma-sql summary."""
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import polars as pl
 import typer
 
 from croma_sql import reports
-from croma_sql.cli.options import Benchmark, Draws, Encoder, Form, M, Output, Seed, check_output
+from croma_sql.cli.options import (
+    Benchmark,
+    Draws,
+    Encoder,
+    Form,
+    M,
+    Output,
+    Seed,
+    Warehouse,
+    check_output,
+)
 from croma_sql.cli.output import Format, intervals_beside, write
 
 
@@ -20,7 +29,7 @@ class Protocol(StrEnum):
 
 
 def summary(
-    warehouse: Path,
+    warehouse: Warehouse,
     benchmark: Benchmark = None,
     encoder: Encoder = None,
     m: M = reports.PUBLISHED_M,

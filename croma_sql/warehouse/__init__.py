@@ -1,7 +1,8 @@
 """A warehouse is a folder of Parquet, readable by any tool.
 
 layout.py    where things lie, what names may be, what is there
-publish.py   write beside, sync, rename: everything written goes through it; parquet.py: how
+publish.py   the old file or the new one: everything written goes through it, by renaming.py on a
+             disk and uploading.py on object storage; parquet.py: how tables are written
 data/        samples, encoders, vectors, harmonised vectors
 benchmarks/  what is scored: SELECTs
 scoring/     what is computed of them, kept as Parquet

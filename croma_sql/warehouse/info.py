@@ -6,6 +6,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from croma_sql.errors import CromaSqlError
+from croma_sql.places import frozen
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks.selects import AnyBenchmark, read_benchmark
 from croma_sql.warehouse.data import harmonised, pooled
@@ -134,7 +135,7 @@ def info(warehouse: str | Path) -> WarehouseInfo:
     CromaSqlError
         A file that cannot be read; `check` names them all.
     """
-    root = layout.open_warehouse(warehouse)
+    root = frozen(layout.open_warehouse(warehouse))
     read = cache(partial(read_benchmark, root))
     return WarehouseInfo(
         datasets=[_dataset(name, path) for name, path in layout.samples_files(root).items()],

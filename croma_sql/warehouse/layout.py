@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from croma_sql.errors import WarehouseError
+from croma_sql.places import below, is_local, matching, place
 from croma_sql.warehouse.parquet import read_table
 from croma_sql.warehouse.publish import MARKER, publishing
 from croma_sql.warehouse.scoring.schemas import SCHEMAS, Table
@@ -55,11 +56,11 @@ def create_warehouse(root: str | Path) -> Path:
 
     Parameters
     ----------
-    root : path of a new or empty folder, or of a warehouse
+    root : path or URL of a new or empty folder, or of a warehouse
 
     Returns
     -------
-    pathlib.Path, absolute
+    pathlib.Path, absolute; of a URL a ``upath.UPath``
 
     Raises
     ------
@@ -67,9 +68,15 @@ def create_warehouse(root: str | Path) -> Path:
         The folder holds other things, or cannot be written.
     """
     root = _placed(root)
-    if (root / MARKER).exists():
-        return open_warehouse(root)
-    if root.exists() and (not root.is_dir() or any(not _is_hidden(p) for p in root.iterdir())):
+    try:
+        if (root / MARKER).exists():
+            return open_warehouse(root)
+        holds_others = root.exists() and (
+            not root.is_dir() or any(not _is_hidden(path) for path in root.iterdir())
+        )
+    except OSError as error:
+        raise WarehouseError(f"{root} cannot be read: {error.strerror or error}") from error
+    if holds_others:
         raise WarehouseError(
             f"{root} exists and is not a warehouse (it has no {MARKER}); name a new or empty folder"
         )
@@ -90,7 +97,7 @@ def open_warehouse(root: str | Path) -> Path:
     marker = root / MARKER
     try:
         _refuse_outside(root, marker)
-        if marker.exists() and not marker.is_file():
+        if is_local(marker) and marker.exists() and not marker.is_file():
             raise WarehouseError(f"{marker} is not a file")
         form = json.loads(marker.read_text(encoding="utf-8"))["format"]
     except (FileNotFoundError, NotADirectoryError):
@@ -101,7 +108,8 @@ def open_warehouse(root: str | Path) -> Path:
     except WarehouseError:
         raise
     except (ValueError, KeyError, TypeError, OSError, RecursionError) as error:
-        raise WarehouseError(f"{marker} cannot be read: {error}") from error
+        reason = getattr(error, "strerror", None) or error
+        raise WarehouseError(f"{marker} cannot be read: {reason}") from error
     if type(form) is not int or not 1 <= form <= FORMAT:
         raise WarehouseError(
             f"{root} has format {form!r}; this version of croma_sql reads 1 to {FORMAT}. "
@@ -218,7 +226,7 @@ def leftovers(root: Path) -> list[Path]:
     in_force = {file.path for file in embeddings_files(root)}
     return [
         path
-        for path in sorted(root.glob("embeddings/encoder=*/*/*.parquet"))
+        for path in sorted(matching(root, "embeddings/encoder=*/*/*.parquet"))
         if path not in in_force and is_part(path)
     ]
 
@@ -235,10 +243,15 @@ def benchmarks_files(root: Path) -> dict[str, Path]:
 
 def scores_files(root: Path) -> list[ScoresFile]:
     """Files of scores, by table, benchmark and encoder."""
+    found: dict[str, list[Path]] = {table: [] for table in SCHEMAS}
+    for path in _inside(root, "scores/*/benchmark=*/encoder=*/*.parquet"):
+        table = path.parent.parent.parent.name
+        if path.stem == table in found:
+            found[table].append(path)
     return [
         ScoresFile(table, _value(path.parent.parent), _value(path.parent), path)
         for table in SCHEMAS
-        for path in _inside(root, f"scores/{table}/benchmark=*/encoder=*/{table}.parquet")
+        for path in found[table]
     ]
 
 
@@ -262,21 +275,21 @@ def strays(root: Path) -> list[Path]:
     return [
         path
         for folder in ("samples", "embeddings", "sources", "benchmarks", "scores")
-        for path in sorted((root / folder).rglob("*"))
+        for path in sorted(below(root / folder))
         if path not in known and path.suffix in (".parquet", ".sql")
     ]
 
 
 def _placed(root: str | Path) -> Path:
     """Refuse a place that DuckDB would read as a pattern, or as columns (``encoder=…``)."""
-    path = Path(root)
-    for part in path.absolute().parts:
+    path = place(root).absolute()
+    for part in path.parts:
         if set(part) & set("*?[="):
             raise WarehouseError(
                 f"{path} cannot be a warehouse: SQL would read {part!r} in its path as a pattern "
                 "or as a column. Put it where no folder has *, ?, [ or = in its name"
             )
-    return path.absolute()
+    return path
 
 
 def _place(root: Path, *parts: str) -> Path:
@@ -286,6 +299,8 @@ def _place(root: Path, *parts: str) -> Path:
 
 
 def _refuse_outside(root: Path, path: Path) -> None:
+    if not is_local(path):  # object storage knows no links
+        return
     try:
         target = path.resolve()
     except (OSError, RuntimeError) as error:
@@ -329,10 +344,10 @@ def _inside(root: Path, pattern: str) -> Iterator[Path]:
 
     Other names are left to `strays`: one with a ``*`` in it would be a pattern to DuckDB.
     """
-    for path in sorted(root.glob(pattern)):
+    for path in sorted(matching(root, pattern)):
         if all(_is_ours(part) for part in path.relative_to(root).parts):
             _refuse_outside(root, path)
-            if path.is_file():
+            if not is_local(path) or path.is_file():
                 yield path
 
 

@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from croma_sql.importers.tables import unreadable
+from croma_sql.places import Version, is_local, version_of
 from croma_sql.warehouse.publish import publishing
 
 METADATA_KEY = b"croma_sql"
 WRITING = {"compression": "zstd", "write_page_checksum": True}
+A_FOOTER, A_STREAM = 1 << 18, 1 << 24  # bytes read ahead, and at once, on object storage
 
 
 def write_table(path: Path, table: pa.Table, about: dict[str, Any]) -> None:
@@ -43,19 +47,28 @@ def read_footer(path: Path) -> pq.FileMetaData:
     SourceError
         Not a Parquet file, or cut short.
     """
+    if is_local(path):
+        return _footer(path)
     try:
-        return pq.read_metadata(path)
-    except (OSError, pa.ArrowException) as error:
+        return _known_footer(path, version_of(path))
+    except OSError as error:
         raise unreadable(path, error) from error
+
+
+@lru_cache(maxsize=1024)
+def _known_footer(path: Path, version: Version) -> pq.FileMetaData:
+    return _footer(path)
+
+
+def _footer(path: Path) -> pq.FileMetaData:
+    with _opened(path, A_FOOTER) as file:
+        return file.metadata
 
 
 def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
     """Read columns of a file whole, verifying checksums; errors as `read_footer`."""
-    try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            return file.read(columns)
-    except (OSError, pa.ArrowException) as error:
-        raise unreadable(path, error) from error
+    with _opened(path, A_FOOTER, pre_buffer=not is_local(path)) as file:
+        return file.read(columns)
 
 
 def read_batches(path: Path, rows: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
@@ -63,10 +76,21 @@ def read_batches(path: Path, rows: int, columns: list[str]) -> Iterator[pa.Recor
 
     Unbuffered, which is the leanest way: no column is read ahead as a whole.
     """
+    with _opened(path, A_STREAM, pre_buffer=False, buffer_size=1 << 20) as file:
+        yield from file.iter_batches(rows, columns=columns)
+
+
+@contextmanager
+def _opened(path: Path, ahead: int, **how: Any) -> Iterator[pq.ParquetFile]:
     try:
-        with pq.ParquetFile(
-            path, pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=True
-        ) as file:
-            yield from file.iter_batches(rows, columns=columns)
+        with ExitStack() as files:
+            source = path if is_local(path) else files.enter_context(_remote(path, ahead))
+            yield files.enter_context(
+                pq.ParquetFile(source, page_checksum_verification=True, **how)
+            )
     except (OSError, pa.ArrowException) as error:
         raise unreadable(path, error) from error
+
+
+def _remote(path: Any, ahead: int) -> Any:
+    return path.open("rb", block_size=ahead, cache_type="readahead")

@@ -1,24 +1,21 @@
-"""Write beside, sync, rename: a reader sees the old file or the new one, never half of one.
+"""A reader sees the old file or the new one, never half of one.
 
-A writer that is killed leaves its unfinished file behind under a hidden name. The next writer in
-that folder removes it: the operating system drops a dead writer's lock, so what can be locked has
-been abandoned.
+On a disk a file is written beside its place, synced, and renamed (`renaming`). On object storage
+there is no rename, and none is needed: an object is not there before its upload completes, and
+completing it, which is one request, puts it in the place of the old one (`uploading`).
 """
 
-import contextlib
-import errno
-import fcntl
-import os
-import secrets
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import BinaryIO
 
 from croma_sql.errors import WarehouseError
+from croma_sql.places import is_local
+from croma_sql.warehouse import renaming, uploading
 
 MARKER = "warehouse.json"
-_UNFINISHED = ".unfinished-"
+LOCK = ".lock"
 
 
 @contextmanager
@@ -32,21 +29,15 @@ def publishing(
     Raises
     ------
     WarehouseError
-        The folder cannot be written, or the disk is full.
+        The folder cannot be written, the disk is full, or the storage does not answer.
     """
+    how = renaming if is_local(path) else uploading
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(path.parent)
-        with _unfinished(path.parent) as file:
+        with how.written(path, committing) as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-            with committing():
-                Path(file.name).replace(path)
     except OSError as error:
         reason = error.strerror or error
         raise WarehouseError(f"cannot write {path}: {reason}. It is as it was") from error
-    _sync_folder(path.parent)
 
 
 @contextmanager
@@ -54,58 +45,12 @@ def locked(root: Path) -> Iterator[None]:
     """Hold the warehouse while what was checked is written, so that no other writer comes between.
 
     Only for as long as renaming takes; vectors are streamed beside their place without it.
+
+    Raises
+    ------
+    WarehouseError
+        On object storage: another writer holds it, or was killed while it did.
     """
-    marker = root / MARKER
-    while True:
-        with marker.open("r+b") as file:
-            _lock(file, fcntl.LOCK_EX)
-            if os.fstat(file.fileno()).st_ino != marker.stat().st_ino:
-                continue  # two writers made the warehouse at once, and this is the other's marker
-            yield
-            return
-
-
-@contextmanager
-def _unfinished(folder: Path) -> Iterator[BinaryIO]:
-    """Open a hidden file under a lock; it is gone again unless it was renamed."""
-    while True:
-        path = folder / f"{_UNFINISHED}{secrets.token_hex(8)}"
-        with path.open("xb") as file:
-            _lock(file, fcntl.LOCK_EX)
-            if os.fstat(file.fileno()).st_nlink == 0:
-                continue  # another writer took it for abandoned before the lock was held
-            try:
-                yield file
-            finally:
-                path.unlink(missing_ok=True)
-            return
-
-
-def _remove_abandoned(folder: Path) -> None:
-    for path in folder.glob(f"{_UNFINISHED}*"):
-        if not path.is_file():
-            continue
-        with contextlib.suppress(OSError), path.open("r+b") as file:
-            _lock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            path.unlink()
-
-
-def _lock(file: BinaryIO, how: int) -> None:
-    """Lock a file, where its file system knows locks. NFS wants it open for writing."""
-    try:
-        fcntl.flock(file, how)
-    except OSError as error:
-        if error.errno not in (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK):
-            raise
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        raise WarehouseError(
-            f"a file was written into {folder}, but may not survive a power cut: {error}"
-        ) from error
-    finally:
-        os.close(handle)
+    held = renaming.held(root / MARKER) if is_local(root) else uploading.held(root / LOCK)
+    with held:
+        yield

@@ -2,10 +2,12 @@
 
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
 from croma_sql.errors import WarehouseError
+from croma_sql.places import frozen, is_local
 
 
 def add_source(con: duckdb.DuckDBPyConnection, name: str, paths: list[Path]) -> None:
@@ -13,11 +15,22 @@ def add_source(con: duckdb.DuckDBPyConnection, name: str, paths: list[Path]) -> 
     bound = {"files": [str(path) for path in paths]}
     try:
         if paths:
+            _let_read(con, paths[0])
             con.sql(_text("sources", name), params=bound).create_view(name)
         else:
             con.sql(_text("sources", f"no_{name}")).create_view(name)
     except duckdb.Error as error:
         raise damaged(error) from error
+
+
+def _let_read(con: duckdb.DuckDBPyConnection, path: Any) -> None:
+    """Let a connection read files on object storage, all of them of one place.
+
+    Each byte is fetched once: what is frozen needs no look at whether it has changed.
+    """
+    if not is_local(path) and not con.filesystem_is_registered(path.protocol):
+        con.register_filesystem(frozen(path.parent).fs)
+        con.execute("SET validate_external_file_cache = 'NO_VALIDATION'")
 
 
 def damaged(error: duckdb.Error) -> WarehouseError:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from croma_sql.errors import CromaSqlError, WarehouseError, listed
+from croma_sql.places import frozen
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks.selects import read_benchmark
 from croma_sql.warehouse.checks.families import (
@@ -39,7 +40,7 @@ def check(warehouse: str | Path, on_progress: Callable[[float], None] | None = N
         out of date are no fault (`info` tells), nor are samples without a vector (`score` names
         those that a benchmark needs).
     """
-    root = layout.open_warehouse(warehouse)
+    root = frozen(layout.open_warehouse(warehouse))
     try:
         steps = list(_checks(root))
     except WarehouseError as error:  # a link that leads outside: nothing may be read through it

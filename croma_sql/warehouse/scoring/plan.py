@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from croma_sql.errors import BenchmarkError, ScoringError, listed
+from croma_sql.places import Version, version_of
 from croma_sql.version import __version__
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks.designs import filled_cells, lost
@@ -128,8 +129,7 @@ def fingerprint(
     asked = f" {json.dumps(parameters, sort_keys=True)}" if parameters else ""
     digest = hashlib.sha256(f"{__version__} {layout.FORMAT} {kept}{asked}\n".encode())
     for path in files:
-        stat = path.stat()
-        digest.update(_digest(path, stat.st_ino, stat.st_size, stat.st_mtime_ns))
+        digest.update(_digest(path, version_of(path)))
     written = io.BytesIO()
     pa.csv.write_csv(rows, written)
     digest.update(written.getbuffer())
@@ -153,8 +153,8 @@ def _check_still_complete(asked: pa.Table, left: pa.Table) -> None:
 
 
 @lru_cache(maxsize=1024)
-def _digest(path: Path, *_: int) -> bytes:
-    """SHA-256 of a file, read once as long as its inode, size and time stay what they are."""
+def _digest(path: Path, version: Version) -> bytes:
+    """SHA-256 of a file, read once as long as its version stays what it is."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").digest()
 

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from croma_sql.cohort import checked_k, checked_m, checked_threads
 from croma_sql.edges import margins_of
 from croma_sql.errors import ScoringError, SourceError, listed
+from croma_sql.places import scratch
 from croma_sql.udfs.scope import Edges, Progress, Wanted
 from croma_sql.udfs.threads import available_cores
 from croma_sql.version import __version__
@@ -97,7 +98,8 @@ def score(
     memory : int or str, optional
         Bytes, or a size such as ``'4GB'``, that scoring may take beside what it takes for the
         smallest cohort: about 400 MB of Python, DuckDB, Polars and compiled code.
-        Vectors that do not fit are set aside in the warehouse folder and read block by block.
+        Vectors that do not fit are set aside in the warehouse folder and read block by block; of a
+        warehouse on object storage, in the folder for temporary files (TMPDIR).
         Default: the float32 matrix and about 400 MB. The result does not depend on it.
     on_undefined : {'error', 'null'}
         Whether a sample without a margin at m = 5 is an error, or NULL with a reason.
@@ -218,7 +220,7 @@ def _write_scores(
                 path = layout.scores_path(root, edges, work.benchmark, work.encoder)
                 file = files.enter_context(publishing(path))
                 writers[edges] = files.enter_context(GroupWriter(file, edges))
-        for part in search_parts(work, wanted, how.threads, how.memory, root, report):
+        for part in search_parts(work, wanted, how.threads, how.memory, scratch(root), report):
             undefined.append(_undefined(part))
             searched_again += sum(edges.searched_again for edges in part.found)
             writers["typed_neighbours"].write(typed_table(part, wanted))
