@@ -153,6 +153,7 @@ def test_damaged_matrices(tileset):
         (whole[:-4], f"{matrix} is cut short or damaged: its header says shape (3, 4) of float32"),
         (whole[:30], f"{matrix} cannot be read"),
         (b"text", f"{matrix} cannot be read"),
+        (whole.replace(b"(3, 4)", b"(3, 4("), f"{matrix} cannot be read"),
         (npy(np.ones((3, 4))), f"{matrix} holds [3, 4] of float64, but"),
         (npy(np.ones(3)), f"{matrix} holds an array of shape (3,)"),
     ):

@@ -87,6 +87,15 @@ def test_metadata_beside_the_archives_is_found_and_otherwise_asked_for(tmp_path)
         recognised(FEATURES, Options(samples=[cohort]))
 
 
+def test_metadata_that_is_not_utf8(dataset):
+    metadata = dataset.parents[1] / "m.csv"
+    metadata.write_bytes(f"{HEADER}\nID,a,1,x,Münster\n".encode("latin1"))
+    with raises(f"{metadata} is not UTF-8"):
+        one(dataset)
+    with raises("--samples data/metadata/<dataset>.csv"):
+        recognised(dataset.parents[1])
+
+
 def test_one_subset_per_patch_is_text_and_other_columns_come_along(dataset):
     metadata = dataset.parents[1] / "m.csv"
     metadata.write_text(f"{HEADER},tss\nID,a,1,x,A B,07\nOOD,b,1,y,A B,\n")
@@ -178,6 +187,12 @@ def test_damaged_and_hostile_archives(dataset):
         archive(path, arrays)
         with raises(str(path), *said):
             one(dataset)
+    archive(path, {"a-1": sound})
+    content = bytearray(path.read_bytes())
+    content[content.rindex(b"PK\x01\x02") + 6] = 99  # the version that is needed to unpack it
+    path.write_bytes(content)
+    with raises(f"{path} cannot be read", "zip file version 9.9"):
+        one(dataset)
     bomb(path, "a-1", (10**8,))
     with raises(f"{path}, array 'a-1', would unpack", "bytes to 400000128"):
         one(dataset)

@@ -199,7 +199,7 @@ def _suffix_by_content(path: Path) -> str:
                 with zipfile.ZipFile(file) as archive:
                     names = archive.namelist()
                 return ".pt" if any(name.endswith("/data.pkl") for name in names) else ".npz"
-    except (OSError, zipfile.BadZipFile):
+    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile):
         return ""
     return next((suffix for magic, suffix in _MAGIC.items() if start.startswith(magic)), "")
 

@@ -54,6 +54,7 @@ def recognise(path: Path, listing: Listing, options: Options) -> Coordinates | N
             f"{sidecar}: the coordinates are in {about['coordinate_space']!r}; those of level 0 "
             "are read"
         )
+    size = about.get("tile_size_lv0")
     slide_id = slide_id_of(path, listing, options, (".coordinates.npz", ".npz"))
     if options.slide_id == "stem":
         slide_id = str(about.get("sample_id") or slide_id)
@@ -62,7 +63,7 @@ def recognise(path: Path, listing: Listing, options: Options) -> Coordinates | N
         format=FORMAT,
         slide_id=slide_id,
         n=n,
-        read=partial(_read, columns, about.get("tile_size_lv0")),
+        read=partial(_read, columns, size if isinstance(size, int | float) else None),
         attributes=attributes_of(about),
     )
 

@@ -1,7 +1,10 @@
 """Arrays of .npy and .npz files: measured by their headers, read in slices, never unpickled."""
 
+import struct
+import tokenize
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +19,16 @@ from croma_sql.errors import CohortError, SourceError, listed
 from croma_sql.vectors import Matrix, as_matrix
 
 # What zipfile, zlib and numpy raise for a file that is damaged, encrypted or of another kind.
-DAMAGED = (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error, RuntimeError)
+DAMAGED = (
+    OSError,
+    EOFError,
+    ValueError,
+    RuntimeError,
+    struct.error,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 BOMB_BYTES = 1 << 28  # an array larger than this that is packed tighter than
 BOMB_RATIO = 200  # this holds no measurements
@@ -54,11 +66,11 @@ def directory(path: Path) -> dict[str, zipfile.ZipInfo]:
         Not a zip archive, or cut short; or two arrays of one name.
     """
     with damage_told(path), path.open("rb") as file, zipfile.ZipFile(file) as archive:
-        infos = archive.infolist()
+        infos = [info for info in archive.infolist() if info.filename.endswith(".npy")]
     found = {info.filename.removesuffix(".npy"): info for info in infos}
     if len(found) < len(infos):
-        names = [info.filename.removesuffix(".npy") for info in infos]
-        twice = sorted({name for name in names if names.count(name) > 1})
+        counts = Counter(info.filename.removesuffix(".npy") for info in infos)
+        twice = [name for name, count in counts.items() if count > 1]
         raise SourceError(f"{path} holds more than one array named {listed(twice)}")
     return found
 
@@ -96,6 +108,8 @@ def open_array(path: Path, key: str | None = None) -> Array:
 
 def read_rows(array: Array, start: int, stop: int) -> NDArray[Any]:
     """Read the rows start to stop of an array, and no more than these into memory."""
+    if start >= stop:
+        return np.empty((0, *array.shape[1:]), array.dtype)
     if array.fortran_order:
         return _read_fortran(array)[start:stop]
     row = _row_bytes(array)
@@ -151,8 +165,10 @@ def damage_told(path: Path) -> Iterator[None]:
     """Say of a file what is wrong with it, in the user's words."""
     try:
         yield
-    except (SourceError, FileNotFoundError):
+    except SourceError:
         raise
+    except (FileNotFoundError, PermissionError) as error:
+        raise SourceError(f"{path} cannot be read: {error.strerror or error}") from error
     except DAMAGED as error:
         problem = str(error).strip().partition("\n")[0]
         raise SourceError(

@@ -9,7 +9,7 @@ import polars as pl
 from croma_sql.errors import SourceError, listed
 from croma_sql.importers.delimited import read_layout
 from croma_sql.importers.finding import size_and_time
-from croma_sql.importers.tables import TEXT, read_table
+from croma_sql.importers.tables import TEXT, read_table, unreadable
 
 Measure = tuple[int, int]
 
@@ -20,7 +20,13 @@ _SUBSET, _SUBSETS = "subset", "subsets"
 
 
 def is_metadata(path: Path) -> bool:
-    """Tell a table of PathoROB's patches by its columns."""
+    """Tell a table of PathoROB's patches by its columns.
+
+    Raises
+    ------
+    SourceError
+        It cannot be read.
+    """
     return set(_REQUIRED) <= _columns(path, size_and_time(path))
 
 
@@ -45,7 +51,10 @@ def patches(paths: Sequence[Path]) -> pl.DataFrame:
 @lru_cache(maxsize=256)
 def _columns(path: Path, measure: Measure) -> frozenset[str]:
     if path.suffix.lower() in TEXT:
-        return frozenset(read_layout(path).names)
+        try:
+            return frozenset(read_layout(path).names)
+        except (OSError, UnicodeDecodeError) as error:
+            raise unreadable(path, error) from error
     return frozenset(read_table(path).column_names)
 
 

@@ -119,7 +119,15 @@ def _metadata(listing: Listing, options: Options) -> tuple[Path, ...]:
     given = tuple(path for path in options.samples if is_metadata(path))
     if given:
         return given
-    return tuple(path for path in listing.paths if path.suffix == ".csv" and is_metadata(path))
+    return tuple(path for path in listing.paths if path.suffix == ".csv" and _is_readable(path))
+
+
+def _is_readable(path: Path) -> bool:
+    """Tell metadata among tables that are perhaps of something else, and perhaps damaged."""
+    try:
+        return is_metadata(path)
+    except SourceError:
+        return False
 
 
 def _read(

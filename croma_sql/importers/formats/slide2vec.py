@@ -116,7 +116,8 @@ def _empty_slide(path: Path, listing: Listing, options: Options) -> SourceFile |
             f"{path} describes vectors ({kind}), but there is no {missing} beside it. Copy it "
             "there, or remove the sidecar"
         )
-    artifact, d = _ARTIFACTS[kind], int(about.get("feature_dim") or 0)
+    artifact, d = _ARTIFACTS[kind], about.get("feature_dim")
+    d = d if isinstance(d, int) and d > 0 else 0
     dtype = _DTYPES.get(str(about.get("feature_dtype")), "float32")
     size, mtime_ns = size_and_time(path)
     return SourceFile(
@@ -188,7 +189,7 @@ def _samples(
     if artifact.level == "slide":
         return lambda start, stop: _tiles(None, {}, start, stop).select([])
     if artifact.level == "sample":
-        names = [name for name in _OF_SAMPLE if about.get(name) is not None]
+        names = [name for name in _OF_SAMPLE if isinstance(about.get(name), str | int)]
         sample_id = str(about.get(artifact.id) or payload.path.stem)
         table = pa.Table.from_pylist([{"sample_id": sample_id} | {n: about[n] for n in names}])
         return lambda start, stop: table.slice(start, stop - start)
