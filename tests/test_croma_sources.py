@@ -54,7 +54,6 @@ def test_rows_of_the_matrix_are_rows_of_the_manifest(source):
     about = found.attributes
     assert (about["model"], about["checkpoint_revision"]) == ("Mascaret", "a" * 40)
     assert json.loads(about["extraction_contract"])["model_id"] == "owner/model"
-    assert about["manifest"] == str(WRITTEN / "manifest.csv")
 
 
 def test_a_change_of_the_manifest_is_a_change_of_the_source(tileset):

@@ -47,7 +47,7 @@ def test_patches_of_two_centres():
     for file in found.sources:
         assert (file.format, file.level, file.slide_id) == ("pathorob", "sample", None)
         assert (file.n, file.d, file.dtype) == (2, 3, "float32")
-        assert file.attributes == {"metadata": str(METADATA)}
+        assert file.attributes == {"metadata": METADATA.name}
     dx1 = "TCGA-E9-A1R5-01Z-00-DX1"
     assert hopkins.samples.to_pylist() == [
         {

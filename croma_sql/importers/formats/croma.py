@@ -78,7 +78,7 @@ def recognise(path: Path, listing: Listing, options: Options) -> SourceFile | No
         size=sum(size for size, _ in measures),
         mtime_ns=max(mtime_ns for _, mtime_ns in measures),
         read=partial(_read, array, samples),
-        attributes={"model": path.stem, "manifest": str(manifest), **attributes_of(about)},
+        attributes={"model": path.stem, **attributes_of(about)},
     )
 
 

@@ -78,7 +78,7 @@ def recognise(path: Path, listing: Listing, options: Options) -> SourceFile | No
         size=sum(size for size, _ in measures),
         mtime_ns=max(mtime_ns for _, mtime_ns in measures),
         read=partial(_read, first, list(infos.values()), samples),
-        attributes={"metadata": ", ".join(str(file) for file in metadata)},
+        attributes={"metadata": ", ".join(file.name for file in metadata)},
     )
 
 
