@@ -32,7 +32,7 @@ _BY_CODE = {
     "AccessDenied": (errno.EACCES, _DENIED),
     "403": (errno.EACCES, _DENIED),  # all that an answer without a body says
 }
-_IS_THERE = ("PreconditionFailed", "412", "ConditionalRequestConflict", "409")
+_CONDITION_FAILED = ("PreconditionFailed", "412", "ConditionalRequestConflict", "409")
 
 
 class ObjectStorage(S3FileSystem):  # type: ignore[misc]  # s3fs ships no types
@@ -43,8 +43,11 @@ class ObjectStorage(S3FileSystem):  # type: ignore[misc]  # s3fs ships no types
             return await super()._call_s3(method, *akwarglist, **kwargs)
         except OSError as error:
             code = _code(error)
-            if code in _IS_THERE and "IfNoneMatch" in kwargs:
+            if code in _CONDITION_FAILED and "IfNoneMatch" in kwargs:
                 raise FileExistsError(errno.EEXIST, "it is there already") from error
+            if code in _CONDITION_FAILED and "IfMatch" in kwargs:
+                told = f"{kwargs['Key']} has been replaced meanwhile; try again"
+                raise OSError(errno.EBUSY, told) from error
             if code not in _BY_CODE:
                 raise
             raise OSError(*_BY_CODE[code]) from error

@@ -8,6 +8,7 @@ from croma_sql.cli.output import Format, write
 from croma_sql.errors import CromaSqlError
 from croma_sql.interrupt import interruptibly
 from croma_sql.session import connect
+from croma_sql.warehouse.views import told
 
 
 def sql(
@@ -30,7 +31,7 @@ def sql(
         try:
             frame = interruptibly(con, answer)
         except duckdb.Error as error:
-            raise CromaSqlError(f"the query fails: {error}") from error
+            raise CromaSqlError(f"the query fails: {told(error)}") from error
         except pl.exceptions.PolarsError as error:
             raise CromaSqlError(
                 f"a column cannot be shown ({error}); cast it to VARCHAR"

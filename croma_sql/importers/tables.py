@@ -111,6 +111,8 @@ def unreadable(path: Path, error: Exception) -> SourceError:
         return SourceError(f"{path} does not exist")
     if isinstance(error, UnicodeDecodeError) or "invalid utf-8" in str(error):
         return SourceError(f"{path} is not UTF-8 ({_first_line(error)}); save it as 'CSV UTF-8'")
+    if isinstance(error, OSError) and error.strerror and not is_local(path):
+        return SourceError(f"{path} cannot be read: {error.strerror}")
     if path.suffix.lower() in PARQUET:
         return SourceError(
             f"{path} is not a readable Parquet file; it may be cut short or of another format "

@@ -10,6 +10,7 @@ from croma_sql.cohort import checked_m
 from croma_sql.errors import StatisticsError, listed
 from croma_sql.interrupt import interruptibly
 from croma_sql.session import connect
+from croma_sql.warehouse.views import damaged
 
 PUBLISHED_M = 5
 FILTERS = {"benchmark": "benchmark = $benchmark", "encoder": "encoder = $encoder"}
@@ -63,6 +64,8 @@ def query(warehouse: str | Path, text: str, asked: dict[str, Any], order: str = 
             return interruptibly(con, lambda: pl.DataFrame(relation.pl()))
         except duckdb.InvalidInputException as error:  # raised by error() in a macro
             raise StatisticsError(str(error).removeprefix("Invalid Input Error: ")) from error
+        except duckdb.Error as error:
+            raise damaged(error) from error
 
 
 def nothing(warehouse: str | Path, benchmark: str | None, encoder: str | None) -> str:

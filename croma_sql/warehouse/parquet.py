@@ -16,7 +16,7 @@ from croma_sql.warehouse.publish import publishing
 
 METADATA_KEY = b"croma_sql"
 WRITING = {"compression": "zstd", "write_page_checksum": True}
-A_FOOTER, A_STREAM = 1 << 18, 1 << 24  # bytes read ahead, and at once, on object storage
+A_FOOTER, A_STREAM = 1 << 16, 1 << 24  # bytes read ahead, and at once, on object storage
 
 
 def write_table(path: Path, table: pa.Table, about: dict[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """Views over the files of a warehouse, from ``sql/sources`` and ``sql/views``."""
 
+import re
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -36,8 +37,17 @@ def _let_read(con: duckdb.DuckDBPyConnection, path: Any) -> None:
 def damaged(error: duckdb.Error) -> WarehouseError:
     """Say that files cannot be read, and what names them all."""
     return WarehouseError(
-        f"files of the warehouse cannot be read: {error}. croma-sql check names all damaged ones"
+        f"files of the warehouse cannot be read: {told(error)}. croma-sql check names all damaged "
+        "ones"
     )
+
+
+def told(error: duckdb.Error) -> str:
+    """Give DuckDB's words; of what failed within Python, which it quotes step by step, the last."""
+    text = str(error).strip()
+    if not text.startswith("Traceback"):
+        return text
+    return re.sub(r"^[\w.]+: (\[Errno \d+\] )?", "", text.rpartition("\n")[2])
 
 
 def add_view(con: duckdb.DuckDBPyConnection, name: str) -> None:
