@@ -108,7 +108,9 @@ def test_manifests_that_do_not_fit(tileset):
     (tileset / "Mascaret.npy.json").unlink()
     assert one(tileset)[0].n == 3
     manifest.write_text(whole.replace("sample_id", "id"))
-    with raises(f"{matrix} is of no writer that is known"):
+    with raises(
+        f"{matrix}: its rows seem to be those of {manifest}, which has no column 'sample_id'"
+    ):
         recognised(tileset)
     manifest.unlink()
     with raises(f"{matrix}: the manifest it was made of, manifest.csv, is not beside it"):

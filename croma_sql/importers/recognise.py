@@ -11,7 +11,16 @@ from typing import NamedTuple
 
 from croma_sql.errors import SourceError, listed
 from croma_sql.importers.finding import Found, find
-from croma_sql.importers.formats import croma, hdf5, hs2p, pathorob, slide2vec, torch_tensors
+from croma_sql.importers.formats import (
+    arrays,
+    croma,
+    hdf5,
+    hs2p,
+    pathorob,
+    slide2vec,
+    tables,
+    torch_tensors,
+)
 from croma_sql.importers.joining import join_coordinates
 from croma_sql.importers.listing import Listing, Options
 from croma_sql.importers.sources import Coordinates, SourceFile
@@ -41,6 +50,11 @@ READERS = (  # of one suffix, those that look for more stand first
     Reader(("hs2p",), (".npz",), hs2p.recognise),
     Reader(("pathorob",), (".npz",), pathorob.recognise, pathorob.remarks),
     Reader(("croma",), (".npy",), croma.recognise, croma.remarks),
+    Reader((arrays.FORMAT,), (arrays.SUFFIX,), arrays.recognise),
+    *(
+        Reader((name,), suffixes, tables.recognise, tables.remarks)
+        for name, suffixes in tables.FORMATS.items()
+    ),
 )
 FORMATS = tuple(name for reader in READERS for name in reader.formats)
 VECTORS = (".h5", ".hdf5", ".pt", ".pth", ".npz", ".npy", ".h5ad", ".zarr")

@@ -18,6 +18,10 @@ _WRITERS = {
     "h5": "HDF5 without a known writer",
     "pt": "PyTorch",
     "pathorob": "PathoROB",
+    "npy": "NumPy",
+    "parquet": "Parquet",
+    "arrow": "Arrow",
+    "csv": "CSV",
     "anndata": "AnnData",
     "lazyslide": "LazySlide",
 }

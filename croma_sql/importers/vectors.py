@@ -1,5 +1,6 @@
-"""Embeddings from .npy, Parquet and Arrow files, frames and arrays, in batches."""
+"""Embeddings from .npy, Parquet, Arrow, CSV and TSV files, frames and arrays, in batches."""
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,15 +8,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.feather
-import pyarrow.parquet as pq
 
 from croma_sql.cohort import as_column, as_text
 from croma_sql.errors import CohortError, CromaSqlError, SourceError, listed
-from croma_sql.importers.tables import ARROW, PARQUET, as_table, unreadable
+from croma_sql.importers.features import Features, find_features, matrix_of
+from croma_sql.importers.formats.numpy_arrays import Array, as_vectors, open_array, read_rows
+from croma_sql.importers.table_files import BATCH_ROWS, DELIMITED, open_table
+from croma_sql.importers.tables import ARROW, PARQUET, as_table, is_path, is_vector, unreadable
+from croma_sql.places import is_local, place
 from croma_sql.vectors import Matrix, as_matrix
 
-BATCH_ROWS = 4096
+DEFAULT = "embedding"  # the column, where nobody names one
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +37,16 @@ class VectorSource:
     batches: Callable[[], Iterator[Matrix]]
 
 
-def read_vectors(source: Any, *, sample_id: str, embedding: str) -> VectorSource:
+def read_vectors(source: Any, *, sample_id: str, embedding: str = DEFAULT) -> VectorSource:
     """Recognise a source of vectors and read its ids.
 
     Parameters
     ----------
-    source : path to .npy, .parquet, .arrow or .feather; a frame; or an (n, d) array
-    sample_id, embedding : names of its columns, where it has columns
+    source : path or URL of .npy, .parquet, .arrow, .feather, .csv or .tsv; a frame; or an (n, d)
+        array
+    sample_id, embedding : names of its columns, where it has columns. Vectors may be a column per
+        feature, too: ``embedding`` is then a pattern such as ``feat_*``, or left out where there is
+        one choice (`croma_sql.importers.features.find_features`).
 
     Raises
     ------
@@ -49,16 +55,15 @@ def read_vectors(source: Any, *, sample_id: str, embedding: str) -> VectorSource
     """
     if isinstance(source, np.ndarray):
         return VectorSource("the array", len(source), None, lambda: _slices(source, "the array"))
-    if not isinstance(source, str | Path):
-        return _from_table(as_table(source), "the frame", sample_id, embedding)
-    path = Path(source)
+    if not is_path(source):
+        return _from_frame(as_table(source), sample_id, embedding)
+    path = place(source)
+    suffix = path.suffix.lower()
     try:
-        if path.suffix.lower() == ".npy":
+        if suffix == ".npy":
             return _from_npy(path)
-        if path.suffix.lower() in PARQUET:
-            return _from_parquet(path, sample_id, embedding)
-        if path.suffix.lower() in ARROW:
-            return _from_table(pa.feather.read_table(path), str(path), sample_id, embedding)
+        if suffix in (*PARQUET, *ARROW, *DELIMITED):
+            return _from_file(path, sample_id, embedding)
     except SourceError:
         raise
     except CromaSqlError as error:
@@ -66,7 +71,7 @@ def read_vectors(source: Any, *, sample_id: str, embedding: str) -> VectorSource
     except (OSError, ValueError, EOFError, pa.ArrowException) as error:
         raise unreadable(path, error) from error
     raise SourceError(
-        f"{path}: embeddings are read from .npy, .parquet, .arrow or .feather files; "
+        f"{path}: embeddings are read from .npy, .parquet, .arrow, .feather, .csv or .tsv files; "
         f"{path.suffix or 'a file without suffix'} is none of them"
     )
 
@@ -83,12 +88,24 @@ def check_column(available: list[str], column: str, name: str, option: str) -> N
 
 
 def _from_npy(path: Path) -> VectorSource:
-    matrix = np.load(path, mmap_mode="r", allow_pickle=False)
-    if matrix.ndim != 2 or not matrix.shape[1]:
+    name = str(path)
+    if is_local(path):
+        matrix = np.load(path, mmap_mode="r", allow_pickle=False)
+        shape, batches = matrix.shape, lambda: _slices(matrix, name)
+    else:
+        array = open_array(path)
+        shape, batches = array.shape, lambda: _fetched(array)
+    if len(shape) != 2 or not shape[1]:
         raise SourceError(
-            f"{path} holds an array of shape {matrix.shape}; expected (n, d), a vector per row"
+            f"{path} holds an array of shape {shape}; expected (n, d), a vector per row"
         )
-    return VectorSource(str(path), len(matrix), None, lambda: _slices(matrix, str(path)))
+    return VectorSource(name, shape[0], None, batches)
+
+
+def _fetched(array: Array) -> Iterator[Matrix]:
+    for start in range(0, array.shape[0], BATCH_ROWS):
+        rows = read_rows(array, start, min(start + BATCH_ROWS, array.shape[0]))
+        yield as_vectors(rows, array.name)
 
 
 def _slices(matrix: np.ndarray[Any, Any], name: str) -> Iterator[Matrix]:
@@ -99,44 +116,47 @@ def _slices(matrix: np.ndarray[Any, Any], name: str) -> Iterator[Matrix]:
             raise SourceError(f"{name}: {error}") from error
 
 
-def _from_parquet(path: Path, sample_id: str, embedding: str) -> VectorSource:
-    with pq.ParquetFile(path) as file:
-        available = file.schema_arrow.names
-        check_column(available, sample_id, str(path), "--sample-id")
-        check_column(available, embedding, str(path), "--embedding")
-        ids = file.read(columns=[sample_id]).column(0)
+def _from_file(path: Path, sample_id: str, embedding: str) -> VectorSource:
+    name, table = str(path), open_table(path)
+    check_column(table.schema.names, sample_id, name, "--sample-id")
+    features = _features(table.schema, embedding, name, "--embedding")
+    ids = table.attributes([sample_id], 0, sys.maxsize, [sample_id]).column(0)
 
     def batches() -> Iterator[Matrix]:
-        try:  # unbuffered is the leanest way to read: no column is read ahead as a whole
-            with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
-                columns = file.iter_batches(BATCH_ROWS, columns=[embedding])
-                yield from _matrices((batch.column(0) for batch in columns), str(path), embedding)
-        except (OSError, pa.ArrowException) as error:
-            raise unreadable(path, error) from error
+        return _matrices(table.batches(features.columns, 0, sys.maxsize), name, features)
 
-    return VectorSource(str(path), len(ids), as_text(as_column(ids, sample_id), sample_id), batches)
+    return VectorSource(name, len(ids), as_text(as_column(ids, sample_id), sample_id), batches)
 
 
-def _from_table(table: pa.Table, name: str, sample_id: str, embedding: str) -> VectorSource:
+def _from_frame(table: pa.Table, sample_id: str, embedding: str) -> VectorSource:
+    name = "the frame"
     check_column(table.column_names, sample_id, name, "sample_id=")
-    check_column(table.column_names, embedding, name, "embedding=")
+    features = _features(table.schema, embedding, name, "embedding=")
     ids = as_text(as_column(table.column(sample_id), sample_id), sample_id)
 
     def batches() -> Iterator[Matrix]:
-        columns = table.select([embedding]).to_batches(BATCH_ROWS)
-        return _matrices((batch.column(0) for batch in columns), name, embedding)
+        columns = table.select(features.columns).to_batches(BATCH_ROWS)
+        return _matrices(columns, name, features)
 
     return VectorSource(name, len(table), ids, batches)
 
 
-def _matrices(columns: Iterable[pa.Array], name: str, embedding: str) -> Iterator[Matrix]:
-    """Read batches of a column; the first that holds a vector tells their dimension."""
+def _features(schema: pa.Schema, embedding: str, name: str, option: str) -> Features:
+    """Find the column of that name, else columns of one feature each."""
+    wide = None
+    if embedding not in schema.names and (embedding == DEFAULT or embedding.endswith("*")):
+        numbers = pa.schema([field for field in schema if not is_vector(field.type)])
+        wide = find_features(numbers, None if embedding == DEFAULT else embedding, name)
+    if wide is None:
+        check_column(schema.names, embedding, name, option)
+    return wide or Features((embedding,), wide=False)
+
+
+def _matrices(batches: Iterable[pa.RecordBatch], name: str, features: Features) -> Iterator[Matrix]:
+    """Read batches of vectors; the first that holds one tells their dimension."""
     before, d, done = 0, 0, 0
-    for column in columns:
-        try:
-            matrix = as_matrix(column, embedding, first_row=done)
-        except CohortError as error:
-            raise SourceError(f"{name}: {error}") from error
+    for batch in batches:
+        matrix = matrix_of(batch, features, name, first_row=done)
         done += len(matrix)
         if not d and not matrix.shape[1]:
             before += len(matrix)  # no vector so far: their dimension is that of later ones
@@ -146,7 +166,7 @@ def _matrices(columns: Iterable[pa.Array], name: str, embedding: str) -> Iterato
             yield from _missing(before, d, matrix.dtype)
         yield matrix if matrix.shape[1] else next(_missing(len(matrix), d, matrix.dtype))
     if not d:
-        raise SourceError(f"{name}: column {embedding!r} holds no vector at all")
+        raise SourceError(f"{name}: column {features.columns[0]!r} holds no vector at all")
 
 
 def _missing(n: int, d: int, dtype: np.dtype[Any]) -> Iterator[Matrix]:
