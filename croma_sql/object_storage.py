@@ -1,6 +1,8 @@
 """S3 through s3fs, whose every failure is an OSError that says in a sentence what to do."""
 
 import errno
+import os
+from functools import lru_cache
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ConnectionError, HTTPClientError
@@ -15,8 +17,7 @@ OPTIONS = {
     },
 }
 _NO_CREDENTIALS = (
-    "there are no credentials for it; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "
-    "AWS_PROFILE"
+    "there are no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
 )
 _WRONG_CREDENTIALS = (
     "the storage does not accept the credentials; check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY "
@@ -57,6 +58,16 @@ class ObjectStorage(S3FileSystem):  # type: ignore[misc]  # s3fs ships no types
     call_s3 = sync_wrapper(_call_s3)
 
 
+def object_storage() -> ObjectStorage:
+    """Give the storage that the environment speaks of now; the same one for as long as it does."""
+    return _of(tuple(sorted(item for item in os.environ.items() if item[0].startswith("AWS_"))))
+
+
+@lru_cache(maxsize=4)
+def _of(environment: tuple[tuple[str, str], ...]) -> ObjectStorage:
+    return ObjectStorage(**OPTIONS, skip_instance_cache=True)
+
+
 def _code(error: OSError) -> str:
     """Give what the storage calls an error."""
     answer = getattr(error.__cause__, "response", None) or {}
@@ -65,7 +76,7 @@ def _code(error: OSError) -> str:
 
 def _without_answer(error: BotoCoreError | ValueError) -> OSError:
     if isinstance(error, ConnectionError | HTTPClientError):
-        told = f"it cannot be reached ({error}); check AWS_ENDPOINT_URL and the network"
+        told = f"the storage cannot be reached ({error}); check AWS_ENDPOINT_URL and the network"
         return OSError(errno.EHOSTUNREACH, told)
     if "Credential" in type(error).__name__:
         return OSError(errno.EACCES, _NO_CREDENTIALS)

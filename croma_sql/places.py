@@ -1,6 +1,7 @@
 """Where a path or URL leads: the local disk, or object storage."""
 
 import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
@@ -38,11 +39,10 @@ def place(where: str | Path) -> Path:
 
         path: Any
         if protocol in _S3:
-            from croma_sql import object_storage
+            from croma_sql.object_storage import OPTIONS, object_storage
 
-            path = UPath(where, protocol=protocol, **object_storage.OPTIONS)
-            storage = object_storage.ObjectStorage(**path.storage_options)
-            path._fs_cached = storage  # which its children take over
+            path = UPath(where, protocol=protocol, **OPTIONS)
+            path._fs_cached = object_storage()  # its children take it over
         else:
             path = UPath(where)
     except ImportError:
@@ -75,29 +75,33 @@ def scratch(root: Path) -> Path:
 
 
 def below(folder: Path) -> list[Path]:
-    """Find what lies below a folder, at any depth.
+    """Find what lies below a folder, at any depth, in the order of the parts of paths.
 
     On object storage only files, as it has no folders; a thousand for a request.
     """
-    return list(folder.rglob("*")) if is_local(folder) else _begins_with(folder, "")
+    return _in_order(folder.rglob("*") if is_local(folder) else _begins_with(folder, ""))
 
 
 def matching(folder: Path, pattern: str) -> list[Path]:
-    """Find what matches a pattern such as ``samples/*.parquet``; requests as in `below`."""
+    """Find what matches a pattern such as ``samples/*.parquet``; as `below`."""
     if is_local(folder):
-        return list(folder.glob(pattern))
+        return _in_order(folder.glob(pattern))
     depth = len(folder.parts) + len(PurePosixPath(pattern).parts)
-    return [
+    return _in_order(
         path
         for path in _begins_with(folder, pattern.partition("*")[0])
         if len(path.parts) == depth and PurePosixPath(*path.parts).match(pattern)
-    ]
+    )
 
 
-def _begins_with(folder: Any, start: str) -> list[Path]:
+def _begins_with(folder: Any, start: str) -> Iterator[Path]:
     root = folder.path.rstrip("/")
     names = folder.fs.find(root, prefix=start) if start else folder.fs.find(root)
-    return [folder.joinpath(name.removeprefix(f"{root}/")) for name in names]
+    return (folder.joinpath(name.removeprefix(f"{root}/")) for name in names)
+
+
+def _in_order(paths: Iterable[Path]) -> list[Path]:
+    return sorted(paths, key=lambda path: path.parts)
 
 
 def frozen(root: Path) -> Path:

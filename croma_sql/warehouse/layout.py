@@ -200,7 +200,7 @@ def embeddings_files(root: Path) -> list[EmbeddingsFile]:
                 EmbeddingsFile(encoder, dataset, part_path(root, encoder, dataset, part), part)
                 for part in listed_parts(sources.path)
             ]
-    return sorted(found, key=lambda file: embeddings_path(root, file.encoder, file.dataset))
+    return sorted(found, key=lambda file: embeddings_path(root, file.encoder, file.dataset).parts)
 
 
 def sources_files(root: Path) -> list[SourcesFile]:
@@ -226,7 +226,7 @@ def leftovers(root: Path) -> list[Path]:
     in_force = {file.path for file in embeddings_files(root)}
     return [
         path
-        for path in sorted(matching(root, "embeddings/encoder=*/*/*.parquet"))
+        for path in matching(root, "embeddings/encoder=*/*/*.parquet")
         if path not in in_force and is_part(path)
     ]
 
@@ -275,7 +275,7 @@ def strays(root: Path) -> list[Path]:
     return [
         path
         for folder in ("samples", "embeddings", "sources", "benchmarks", "scores")
-        for path in sorted(below(root / folder))
+        for path in below(root / folder)
         if path not in known and path.suffix in (".parquet", ".sql")
     ]
 
@@ -344,7 +344,7 @@ def _inside(root: Path, pattern: str) -> Iterator[Path]:
 
     Other names are left to `strays`: one with a ``*`` in it would be a pattern to DuckDB.
     """
-    for path in sorted(matching(root, pattern)):
+    for path in matching(root, pattern):
         if all(_is_ours(part) for part in path.relative_to(root).parts):
             _refuse_outside(root, path)
             if not is_local(path) or path.is_file():

@@ -30,7 +30,8 @@ def _let_read(con: duckdb.DuckDBPyConnection, path: Any) -> None:
     Each byte is fetched once: what is frozen needs no look at whether it has changed.
     """
     if not is_local(path) and not con.filesystem_is_registered(path.protocol):
-        con.register_filesystem(frozen(path.parent).fs)
+        folder: Any = frozen(path.parent)
+        con.register_filesystem(folder.fs)
         con.execute("SET validate_external_file_cache = 'NO_VALIDATION'")
 
 
