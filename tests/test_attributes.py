@@ -6,8 +6,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from mistakes import raises
+from typer.testing import CliRunner
 
 import croma_sql
+from croma_sql.cli.app import app
 from croma_sql.importers.attributes import joined, match_attributes
 from croma_sql.importers.spellings import respelled
 from croma_sql.warehouse.data import attributes
@@ -261,3 +263,15 @@ def test_samples_whose_ids_have_lost_their_zeros_do_not_replace_those_of_vectors
         "2 vectors of encoder 'e' would lose their sample", "'007' is '7' there", "leading zeros"
     ):
         croma_sql.import_samples(root, pl.DataFrame({"sample_id": [7, 8]}), dataset="d")
+
+
+def test_attributes_are_joined_on_the_command_line(warehouse, tmp_path):
+    path = tmp_path / "cohort.tsv"
+    path.write_text("slide\tsite\n007\tOslo\n008\tBergen\n")
+    options = ["--to", str(warehouse), "--dataset", "d", "--on", "slide"]
+    done = CliRunner().invoke(app, ["import", "samples", str(path), *options])
+    assert done.output == (
+        f"attributes of 4 samples in dataset 'd' of {warehouse}\n"
+        f"{path}, matched on slide with slide_id: 2 of 2 slides\n"
+    )
+    assert rows(warehouse, "site") == [("Oslo",), ("Oslo",), ("Bergen",), (None,)]

@@ -9,6 +9,7 @@ from croma_sql.cli.options import Place
 from croma_sql.importers.tables import read_table
 from croma_sql.importers.vectors import check_column
 from croma_sql.progress import progress_bars
+from croma_sql.warehouse.data.attributes import join_attributes
 from croma_sql.warehouse.data.embeddings import import_embeddings
 from croma_sql.warehouse.data.encoders import import_encoders
 from croma_sql.warehouse.data.samples import import_samples
@@ -36,9 +37,24 @@ _BAD = {OnBadVectors.drop: "left out", OnBadVectors.null: "kept as NULL"}
 
 @app.command("samples")
 def samples(
-    source: Source, to: Warehouse, dataset: Dataset, sample_id: SampleId = "sample_id"
+    source: Source,
+    to: Warehouse,
+    dataset: Dataset,
+    sample_id: SampleId = "sample_id",
+    on: Annotated[
+        str | None,
+        typer.Option(
+            help="Column that names samples, slides or patients: join the others to the samples "
+            "that are there, instead of importing samples."
+        ),
+    ] = None,
 ) -> None:
-    """Import ids and attributes from CSV, TSV, Parquet or Arrow."""
+    """Import ids and attributes from CSV, TSV, Excel, Parquet or Arrow."""
+    if on is not None:
+        joined = join_attributes(to, source, dataset=dataset, on=on)
+        typer.echo(f"attributes of {joined.n} samples in dataset {dataset!r} of {to}")
+        typer.echo(joined.report)
+        return
     n = import_samples(to, source, dataset=dataset, sample_id=sample_id)
     typer.echo(f"{n} samples in dataset {dataset!r} of {to}")
 
