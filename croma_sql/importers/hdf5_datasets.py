@@ -60,7 +60,7 @@ def opened(path: Path, *, to_read: bool = True) -> Iterator["h5py.File"]:
         raise SourceError(f"{path} does not exist") from None
     except SourceError:
         raise
-    except (OSError, RuntimeError, KeyError, ValueError, TypeError, MemoryError) as error:
+    except Exception as error:  # damaged files fail in any way
         raise SourceError(f"{path} {_complaint(path, error)}") from error
 
 
@@ -98,8 +98,10 @@ def datasets(file: "h5py.File") -> list[str]:
 
 def is_written(dataset: "h5py.Dataset") -> bool:
     """Tell whether all rows have bytes in the file; compressed ones may be without."""
-    stored = dataset.id.get_storage_size()
-    return bool(stored >= dataset.nbytes or dataset.id.get_create_plist().get_nfilters())
+    if dataset.id.get_create_plist().get_nfilters():
+        return True
+    size: int = dataset.size * dataset.id.get_type().get_size()
+    return bool(dataset.id.get_storage_size() >= size)
 
 
 def read_rows(dataset: "h5py.Dataset", start: int, stop: int) -> NDArray[Any]:

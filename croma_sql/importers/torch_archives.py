@@ -14,16 +14,39 @@ from croma_sql.places import is_local
 
 _ZIP = b"PK\x03\x04"
 _BEFORE_ZIP = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."  # how PyTorch before 1.6 begins a file
-_OF_ARRAYS = {  # what a pickled array is made with
-    ("numpy.core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
-    ("numpy._core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
-    ("numpy", "ndarray"): np.ndarray,
-    ("numpy", "dtype"): np.dtype,
-}
 
 
 class _NeedsMoreError(Exception):
     """An archive that asks for more than arrays."""
+
+
+def _new_array(*_: Any) -> Any:
+    made: Any = np.empty(0).__reduce__()
+    return made[0](*made[1])
+
+
+def _new_dtype(code: str, *_: Any) -> np.dtype[Any]:
+    dtype = np.dtype(code, copy=True) if isinstance(code, str) else None
+    if dtype is None or dtype.kind not in "fiu":
+        raise _NeedsMoreError(f"an array of {code!r}")
+    return dtype
+
+
+def _encode(text: str, encoding: str) -> bytes:
+    """Turn text to the bytes that it stands for, in pickles of the protocol that PyTorch uses."""
+    if encoding != "latin1":
+        raise _NeedsMoreError(f"the encoding {encoding!r}")
+    return text.encode("latin1")
+
+
+_OF_ARRAYS = {  # what stands for the functions that a pickled array asks for
+    ("numpy.core.multiarray", "_reconstruct"): _new_array,
+    ("numpy._core.multiarray", "_reconstruct"): _new_array,
+    ("numpy", "ndarray"): None,  # an argument of the above
+    ("numpy", "dtype"): _new_dtype,
+    ("__builtin__", "bytes"): lambda: b"",  # of an array without elements
+    ("_codecs", "encode"): _encode,
+}
 
 
 def load(path: Path) -> Any:
@@ -94,12 +117,10 @@ def _load_weights(file: IO[bytes], path: Path | None = None) -> Any:
 
 
 class _Arrays(pickle.Unpickler):
-    """Load NumPy arrays, which PyTorch saves but does not load as weights."""
+    """Load NumPy arrays of numbers, which PyTorch saves but does not load as weights."""
 
     def find_class(self, module: str, name: str) -> Any:
         """Find what an array is made with, and nothing else."""
-        if (module, name) == ("_codecs", "encode"):
-            return _encode
         if (module, name) not in _OF_ARRAYS:
             raise _NeedsMoreError(f"{module}.{name}")
         return _OF_ARRAYS[module, name]
@@ -107,10 +128,3 @@ class _Arrays(pickle.Unpickler):
     def persistent_load(self, pid: Any) -> Any:
         """Refuse tensors beside arrays."""
         raise _NeedsMoreError("NumPy arrays beside tensors")
-
-
-def _encode(text: str, encoding: str) -> bytes:
-    """Turn text to the bytes that it stands for, in pickles of the protocol that PyTorch uses."""
-    if encoding != "latin1":
-        raise _NeedsMoreError(f"the encoding {encoding!r}")
-    return text.encode("latin1")

@@ -48,7 +48,7 @@ class _Matrix:
             stored = file[self.name]
             if _shape(stored) not in ((self.n, self.d), (self.d,)):
                 raise OSError("it has changed meanwhile; import it again")
-            vectors = stored[None, :] if stored.ndim == 1 else read_rows(stored, start, stop)
+            vectors = stored[()][None] if stored.ndim == 1 else read_rows(stored, start, stop)
             return Rows(self._samples(start, stop, file), as_matrix(vectors))
 
     def _samples(self, start: int, stop: int, file: "h5py.File | None") -> pa.Table:
