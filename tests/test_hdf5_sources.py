@@ -249,7 +249,7 @@ def test_attributes_of_any_type_become_text_and_numbers(tmp_path):
 
 def test_coordinates_of_trident_without_vectors(tmp_path):
     path = trident_patches(tmp_path / "patches", "a.b", grid(3))
-    with raises("holds no vectors, only coordinates of 1 slide"):
+    with raises("holds no vectors, only coordinates of 1 slide(s)"):
         recognised(path)
 
 

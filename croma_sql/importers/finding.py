@@ -79,12 +79,14 @@ def _globbed(path: Path) -> Found:
 def _files(matches: Sequence[Path], root: Path) -> Iterator[Path]:
     """Take the files among matches, and those below the folders."""
     for match in matches:
-        if not all(_is_visible(part) for part in match.relative_to(root).parts):
+        parts = match.relative_to(root).parts
+        path = root.joinpath(*_up_to_store(parts))
+        if not all(_is_visible(part) for part in parts) or _is_device(path):
             continue
-        if _is_store(match) or not match.is_dir():
-            yield match
+        if path.is_dir() and not _is_store(path):
+            yield from _below(path)
         else:
-            yield from _below(match)
+            yield path
 
 
 def _listing(root: Path, paths: Sequence[Path]) -> Listing:
@@ -93,7 +95,7 @@ def _listing(root: Path, paths: Sequence[Path]) -> Listing:
 
 
 def _sorted(paths: Iterator[Path] | Sequence[Path]) -> list[Path]:
-    return sorted(set(paths), key=str)
+    return sorted(set(paths), key=lambda path: path.parts)
 
 
 def _below(folder: Path) -> Iterator[Path]:
@@ -118,8 +120,12 @@ def _below_remote(folder: Any) -> Iterator[Path]:
     for name in folder.fs.find(folder.path):
         parts = PurePosixPath(name).relative_to(folder.path).parts
         if all(_is_visible(part) for part in parts):
-            stores = (i for i, part in enumerate(parts, 1) if part.lower().endswith(STORE))
-            yield folder.joinpath(*parts[: next(stores, len(parts))])
+            yield folder.joinpath(*_up_to_store(parts))
+
+
+def _up_to_store(parts: Sequence[str]) -> Sequence[str]:
+    stores = (i for i, part in enumerate(parts, 1) if part.lower().endswith(STORE))
+    return parts[: next(stores, len(parts))]
 
 
 def _is_store(path: Path) -> bool:
@@ -132,6 +138,8 @@ def _is_visible(name: str) -> bool:
 
 def _is_device(path: Path) -> bool:
     """Tell a pipe or socket, which whoever opens it would wait for; a dead link is none."""
+    if not is_local(path):
+        return False
     try:
         mode = path.stat().st_mode
     except OSError:

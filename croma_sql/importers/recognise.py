@@ -113,9 +113,10 @@ def recognised(
     given = [] if coordinates is None else _coordinates(coordinates, options)
     checked(sources, str(source))
     sources, about_slides = one_of_each_slide(sources, str(source))
+    about_files = described(sources)
     sources, about_coordinates = join_coordinates(sources, given, known)
     remarks = _remarks(sources, found.listing, options)
-    notes = [*described(sources), *about_slides, *about_coordinates, *remarks]
+    notes = [*about_files, *about_slides, *about_coordinates, *remarks]
     if left:
         notes.append(f"left alone: {_by_suffix(left)}")
     return Recognised(sources, notes)
@@ -219,7 +220,7 @@ def _suffix_by_content(path: Path) -> str:
 
 
 def _instead(known: Sequence[Coordinates], left: Sequence[Path]) -> str:
-    found = [f"coordinates of {len(known)} slides"] if known else []
+    found = [f"coordinates of {len(known)} slide(s)"] if known else []
     found += [_by_suffix(left)] if left else []
     return f", only {', '.join(found)}" if found else ""
 
