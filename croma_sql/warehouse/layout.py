@@ -231,6 +231,12 @@ def leftovers(root: Path) -> list[Path]:
     ]
 
 
+def parts_there(root: Path, encoder: str, dataset: str) -> list[Path]:
+    """Parts of an encoder's vectors of a dataset, in force or not, and what lies beside them."""
+    folder = embeddings_path(root, encoder, dataset).with_suffix("")
+    return [path for path in sorted(below(folder)) if is_part(path)]
+
+
 def is_part(path: Path) -> bool:
     """Tell a part, or what lies beside it, by the name."""
     return bool(_PART.fullmatch(path.name.removeprefix(".").partition(".")[0]))

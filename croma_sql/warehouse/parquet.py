@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from croma_sql.warehouse.publish import publishing
 
 METADATA_KEY = b"croma_sql"
 WRITING = {"compression": "zstd", "write_page_checksum": True}
+ROW_GROUP = 1 << 17  # rows
 A_FOOTER, A_STREAM = 1 << 16, 1 << 24  # bytes read ahead, and at once, on object storage
 
 
@@ -23,6 +25,20 @@ def write_table(path: Path, table: pa.Table, about: dict[str, Any]) -> None:
     """Publish a table as Parquet, with ``about`` in the metadata of the file."""
     with publishing(path) as file:
         pq.write_table(table.replace_schema_metadata(metadata(about)), file, **WRITING)
+
+
+def write_batches(path: Path, rows: pa.RecordBatchReader, about: dict[str, Any]) -> None:
+    """Publish rows as they come, in row groups that do not depend on how they come."""
+    schema = rows.schema.with_metadata(metadata(about))
+    with publishing(path) as file, pq.ParquetWriter(file, schema, **WRITING) as writer:
+        table = rows.schema.empty_table()
+        for batch in rows:
+            table = pa.concat_tables([table, pa.table(batch)])
+            while len(table) >= ROW_GROUP:
+                writer.write_table(table.slice(0, ROW_GROUP))
+                table = table.slice(ROW_GROUP)
+        if len(table):
+            writer.write_table(table)
 
 
 def metadata(about: dict[str, Any]) -> dict[bytes, bytes]:
@@ -78,6 +94,16 @@ def read_batches(path: Path, rows: int, columns: list[str]) -> Iterator[pa.Recor
     """
     with _opened(path, A_STREAM, pre_buffer=False, buffer_size=1 << 20) as file:
         yield from file.iter_batches(rows, columns=columns)
+
+
+def read_rows(path: Path, start: int, n: int, columns: list[str]) -> pa.Table:
+    """Read some rows of a file, and little more of it; errors as `read_footer`."""
+    with _opened(path, A_STREAM, pre_buffer=False, buffer_size=1 << 20) as file:
+        sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+        ends = list(accumulate(sizes))
+        groups = [i for i, end in enumerate(ends) if end > start and end - sizes[i] < start + n]
+        before = ends[groups[0]] - sizes[groups[0]] if groups else start
+        return file.read_row_groups(groups, columns).slice(start - before, n)
 
 
 @contextmanager

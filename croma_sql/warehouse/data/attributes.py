@@ -70,13 +70,22 @@ def join_attributes(
                 f"{root} has no samples of dataset {dataset!r}, only of "
                 f"{listed(layout.samples_files(root), show=20) or 'none'}. Import them first"
             )
-        there = read_footer(path).schema.to_arrow_schema()
-        fixed = [name for name in ("sample_id", "slide_id", *PLACES) if name in there.names]
-        matched = match_attributes(source, _known(path, there), on, taken=fixed)
-        schema = _with_attributes(there, matched, name_of(source))
-        _check_other_datasets(root, schema, dataset)
-        n = _write(path, matched, schema)
-    return Joined(n, matched.report)
+        return attach(root, source, dataset=dataset, on=on, stored=path, target=path)
+
+
+def attach(
+    root: Path, source: Any, *, dataset: str, on: str | None, stored: Path, target: Path
+) -> Joined:
+    """Join attributes to samples that are read from one file and written to another, or the same.
+
+    The warehouse is held meanwhile. Errors as in `join_attributes`.
+    """
+    there = read_footer(stored).schema.to_arrow_schema()
+    fixed = [name for name in ("sample_id", "slide_id", *PLACES) if name in there.names]
+    matched = match_attributes(source, _known(stored, there), on, taken=fixed)
+    schema = _with_attributes(there, matched, name_of(source))
+    _check_other_datasets(root, schema, dataset)
+    return Joined(_write(stored, target, matched, schema), matched.report)
 
 
 def _known(path: Path, schema: pa.Schema) -> dict[str, pa.Array]:
@@ -135,14 +144,14 @@ def _check_other_datasets(root: Path, schema: pa.Schema, dataset: str) -> None:
             check_types(schema, read_footer(path).schema.to_arrow_schema(), other)
 
 
-def _write(path: Path, matched: Matched, schema: pa.Schema) -> int:
-    n, about = 0, metadata(read_metadata(path))
-    names = read_footer(path).schema.to_arrow_schema().names
+def _write(stored: Path, target: Path, matched: Matched, schema: pa.Schema) -> int:
+    n, about = 0, metadata(read_metadata(stored))
+    names = read_footer(stored).schema.to_arrow_schema().names
     with (
-        publishing(path) as file,
+        publishing(target) as file,
         pq.ParquetWriter(file, schema.with_metadata(about), **WRITING) as writer,
     ):
-        for batch in read_batches(path, BATCH_ROWS, names):
+        for batch in read_batches(stored, BATCH_ROWS, names):
             writer.write_table(_updated(pa.table(batch), matched, schema))
             n += len(batch)
     return n

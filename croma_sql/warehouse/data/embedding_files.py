@@ -1,5 +1,6 @@
 """Read an encoder's vectors back."""
 
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from croma_sql.errors import WarehouseError, listed
 from croma_sql.vectors import Matrix, as_matrix, in_memory, with_direction
@@ -61,3 +63,9 @@ def read_vectors(path: Path) -> Iterator[tuple[pa.Array, Matrix]]:
                 "Import them again with --on-bad-vectors drop or null"
             )
         yield ids, matrix
+
+
+def checksum(vectors: Matrix, null: NDArray[np.bool_], before: int = 0) -> int:
+    """CRC-32 of the vectors that are not NULL, row after row; of further ones after ``before``."""
+    rows = vectors[~null] if null.any() else np.ascontiguousarray(vectors)
+    return zlib.crc32(rows.data, before)
