@@ -23,7 +23,9 @@ _WRONG_CREDENTIALS = (
     "the storage does not accept the credentials; check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY "
     "and AWS_ENDPOINT_URL"
 )
-_DENIED = "access is denied; these credentials do not allow it"
+_DENIED = (
+    "access is denied; check the credentials (AWS_ACCESS_KEY_ID, AWS_PROFILE) and their rights"
+)
 _BY_CODE = {
     "NoSuchBucket": (errno.ENXIO, "there is no such bucket; check its name and AWS_ENDPOINT_URL"),
     "InvalidBucketName": (errno.ENXIO, "no bucket can have this name"),

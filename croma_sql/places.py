@@ -10,6 +10,7 @@ from croma_sql.errors import CromaSqlError
 Version = tuple[int | str, ...]
 
 _S3 = ("s3", "s3a")
+_KNOWN = "croma_sql_known"  # names of files, on a storage that is frozen
 
 
 def place(where: str | Path) -> Path:
@@ -96,7 +97,11 @@ def matching(folder: Path, pattern: str) -> list[Path]:
 
 def _begins_with(folder: Any, start: str) -> Iterator[Path]:
     root = folder.path.rstrip("/")
-    names = folder.fs.find(root, prefix=start) if start else folder.fs.find(root)
+    known = getattr(folder.fs, _KNOWN, None)
+    if known is not None:
+        names = [name for name in known if name.startswith(f"{root}/{start}")]
+    else:
+        names = folder.fs.find(root, prefix=start) if start else folder.fs.find(root)
     return (folder.joinpath(name.removeprefix(f"{root}/")) for name in names)
 
 
@@ -107,7 +112,7 @@ def _in_order(paths: Iterable[Path]) -> list[Path]:
 def frozen(root: Path) -> Path:
     """Take a place on object storage as it is now: one listing tells what there is, and no more.
 
-    Asking whether a file is there, or how large it is, takes no request then. A file that is
+    Asking what is there, or how large it is, takes no request then. A file that is
     replaced later can not be read through it any more, so that nothing is mixed of old and new.
     """
     storage: Any = root
@@ -118,5 +123,5 @@ def frozen(root: Path) -> Path:
         options |= {"session": storage.fs.session, "default_cache_type": "none"}
     taken = storage.with_segments(storage.path)
     taken._fs_cached = type(storage.fs)(**options, skip_instance_cache=True)
-    taken.fs.find(storage.path.rstrip("/"))
+    setattr(taken.fs, _KNOWN, taken.fs.find(storage.path.rstrip("/")))
     return cast(Path, taken)

@@ -1,8 +1,8 @@
-"""Upload in parts that nobody sees; complete.
+"""Upload, in parts that nobody sees; complete.
 
-An exception aborts the upload. A writer that is killed leaves its parts: they are no object, but
-are stored and paid for until they are aborted. Let the bucket do so, by a lifecycle rule
-AbortIncompleteMultipartUpload of a day or two.
+What fits into 50 MB is uploaded whole, by one request. An exception aborts the upload. A writer
+that is killed leaves its parts: they are no object, but are stored and paid for until they are
+aborted. Let the bucket do so, by a lifecycle rule AbortIncompleteMultipartUpload of a day or two.
 
 The lock is an object that only one writer at a time can create (If-None-Match: *). A writer that is
 killed while it holds it, for the seconds that completing takes, leaves it; others then name it, to
@@ -32,15 +32,17 @@ def written(path: Any, committing: Callable[[], AbstractContextManager[None]]) -
     file = path.open("wb", autocommit=False)
     try:
         yield file
-        file.close()  # uploads what is left
+        if getattr(file, "offset", None) is not None:  # some of it is uploaded: now the rest
+            file.flush(force=True)
         with committing():
             file.commit()
     except BaseException:
-        file.forced = True  # closing it uploads nothing more
         with contextlib.suppress(OSError):
             file.discard()
-        file.close()
         raise
+    finally:
+        file.forced = True  # closing it uploads nothing more
+        file.close()
 
 
 @contextmanager

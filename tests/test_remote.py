@@ -1,0 +1,468 @@
+"""Warehouses and sources on object storage: the same as on a disk, and whole at any time."""
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import quote
+
+import numpy as np
+import polars as pl
+import pytest
+from acquired import samples as acquired
+from cohorts import random_cohort
+from mistakes import SELECT, import_tiles, raises, tiles
+from storage import Storage
+from typer.testing import CliRunner
+
+import croma_sql
+from croma_sql.cli.app import app
+from croma_sql.importers.recognise import recognised
+from croma_sql.object_storage import OPTIONS
+from croma_sql.places import is_local, place
+from croma_sql.warehouse import uploading
+from croma_sql.warehouse.publish import locked, publishing
+from croma_sql.warehouse.scoring.edge_tables import GroupWriter
+from croma_sql.warehouse.scoring.memory import Cut
+
+NULL = {"on_undefined": "null"}
+
+
+@pytest.fixture(scope="module")
+def storage():
+    server = Storage()
+    with pytest.MonkeyPatch.context() as environment:
+        for name in [name for name in os.environ if name.startswith("AWS_")]:
+            environment.delenv(name)
+        for name, value in server.environment.items():
+            environment.setenv(name, value)
+        yield server
+    server.stop()
+
+
+def bucket(name):
+    """Make a bucket; gives its place."""
+    root = place(f"s3://{name}")
+    root.fs.mkdir(name)
+    return root
+
+
+@pytest.fixture
+def remote(storage, request):
+    """A place for a warehouse, under a name that takes some quoting."""
+    return bucket(f"test-{abs(hash(request.node.name))}") / "it's für %20"
+
+
+def contents(root):
+    if is_local(root):
+        return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
+    names = root.fs.find(root.path)
+    return {name.removeprefix(f"{root.path}/"): root.fs.cat_file(name) for name in names}
+
+
+def uploads(root):
+    """Uploads that are neither complete nor aborted."""
+    return root.fs.list_multipart_uploads(root.path.partition("/")[0])
+
+
+# The same as on a disk
+
+
+def build(root, folder):
+    """All that a warehouse can hold."""
+    cohort = random_cohort(0, n=80, d=8, groups=40, dtype=np.float16).frame()
+    cohort.write_parquet(folder / "tiles.parquet")
+    croma_sql.import_embeddings(
+        root, folder / "tiles.parquet", encoder="e", dataset="é 1", samples=cohort
+    )
+    scans = acquired(0).with_row_index("sample_id")
+    croma_sql.import_embeddings(root, scans, encoder="e", dataset="scans", samples=scans)
+    croma_sql.import_encoders(root, pl.DataFrame({"encoder": ["e"], "is_control": [True]}))
+    croma_sql.add_benchmark(root, "b", f"{SELECT} WHERE dataset = 'é 1'")
+    paired = "SELECT sample_id, unit, acquisition FROM samples WHERE dataset = 'scans'"
+    croma_sql.add_benchmark(root, "scans", paired)
+    croma_sql.score(root, k=11, first_ranks=True, **NULL)
+    croma_sql.score_centre(root, encoder="e", trials=2, k_range=(2, 3), folds=2)
+    croma_sql.score_consistency(root, permutations=9)
+    croma_sql.harmonise(root, encoder="e", benchmark="b", keep=["label"])
+    croma_sql.pool(root, encoder="e", by=["group_id"], to="e, slides/Ü", dataset="slides")
+    return root
+
+
+def test_every_byte_and_every_word_is_the_same(storage, tmp_path, monkeypatch):
+    """Also where vectors do not fit into memory, which are set aside on this machine."""
+    here = build(tmp_path / "W", tmp_path)
+    monkeypatch.setattr("croma_sql.warehouse.scoring.parts.cut", lambda *_: Cut(False, 16, 1))
+    there = build(bucket("study") / "it's für %20", tmp_path)
+    local, remote = contents(here), contents(there)
+    assert len(local) > 20
+    assert remote == local
+    for verb in ("info W", "check W", "sql W 'FROM margins ORDER BY ALL' --format json"):
+        said = []
+        for root in (here, there):
+            arguments = [str(root) if part == "W" else part for part in shlex.split(verb)]
+            done = CliRunner().invoke(app, arguments)
+            assert done.exit_code == 0, done.output
+            said.append(done.output.replace(str(root), "W"))
+        assert said[1] == said[0]
+
+
+def import_and_benchmark(root):
+    frame = tiles()
+    import_tiles(root, frame)
+    croma_sql.add_benchmark(root, "b", SELECT)
+    return frame
+
+
+# Sources
+
+
+@pytest.fixture(scope="module")
+def sources(storage, tmp_path_factory):
+    """The same sources on this machine and on object storage."""
+    folder = tmp_path_factory.mktemp("sources")
+    cohort = random_cohort(0, n=60, d=8, dtype=np.float16)
+    frame = cohort.frame()
+    frame.write_parquet(folder / "vectors.parquet")
+    frame.write_ipc(folder / "vectors.arrow")
+    np.save(folder / "vectors.npy", cohort.vectors)
+    frame.drop("embedding").write_csv(folder / "manifest.csv")
+    there = bucket("sources") / "of a lab"
+    for path in folder.iterdir():
+        there.fs.pipe_file(f"{there.path}/{path.name}", path.read_bytes())
+    return folder, there
+
+
+@pytest.mark.parametrize("name", ["vectors.parquet", "vectors.arrow", "vectors.npy"])
+def test_sources_are_read_where_they_lie(sources, tmp_path, name):
+    found = []
+    for folder in sources:
+        root = tmp_path / str(len(found))
+        options = {"encoder": "e", "dataset": "d", "samples": f"{folder}/manifest.csv"}
+        croma_sql.import_embeddings(root, f"{folder}/{name}", **options)
+        found.append(contents(root))
+    assert found[1] == found[0]
+
+
+def test_from_one_bucket_into_another(sources, remote):
+    command = f"import embeddings '{sources[1]}/vectors.npy' --encoder e --dataset d"
+    samples = f"--samples '{sources[1]}/manifest.csv'"
+    to = f'--to "{remote}"'
+    done = CliRunner().invoke(app, shlex.split(f"{command} {samples} {to}"))
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith("60 vectors of 8 float16 values as encoder 'e', dataset 'd' of")
+    assert croma_sql.check(remote) == []
+
+
+# Publishing
+
+
+def test_a_file_is_not_there_before_it_is_whole(remote):
+    path = remote / "d.txt"
+    for old, new in ((None, b"one"), (b"one", b"another")):
+        with publishing(path) as file:
+            file.write(new)
+            file.flush()
+            assert contents(remote).get("d.txt") == old
+        assert contents(remote) == {"d.txt": new}
+
+
+def test_an_exception_leaves_the_old_file_and_no_upload(remote):
+    path = remote / "d.txt"
+    with publishing(path) as file:
+        file.write(b"old")
+    for error, size in ((ValueError, 3), (KeyboardInterrupt, 60 << 20)):
+        with pytest.raises(error), publishing(path) as file:
+            file.write(bytes(size))
+            assert len(uploads(remote)) == (size > 50 << 20)  # of which less is kept here
+            raise error
+        assert contents(remote) == {"d.txt": b"old"}
+        assert uploads(remote) == []
+
+
+def test_an_upload_that_fails_is_told_and_aborted(storage, remote):
+    path = remote / "d.txt"
+    with publishing(path) as file:
+        file.write(b"old")
+    name = remote.path.partition("/")[0]
+    storage.refuse(name, "403 Forbidden", "AccessDenied", lambda e: e["REQUEST_METHOD"] == "PUT")
+    with raises(f"cannot write {path}: access is denied", "It is as it was"), publishing(path) as f:
+        f.write(b"new")
+    del storage.refused[name]
+    assert contents(remote) == {"d.txt": b"old"}
+    assert uploads(remote) == []
+
+
+UPLOADING = """
+import sys
+from croma_sql.places import place
+from croma_sql.warehouse.publish import publishing
+with publishing(place(sys.argv[1]) / "d.txt") as file:
+    file.write(bytes(60 << 20))
+    print("begun", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_writer_that_is_killed_leaves_the_old_file(remote):
+    path = remote / "d.txt"
+    with publishing(path) as file:
+        file.write(b"old")
+    command = [sys.executable, "-c", UPLOADING, str(remote)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout.readline() == b"begun\n"
+        assert contents(remote) == {"d.txt": b"old"}
+        child.send_signal(signal.SIGKILL)
+    assert contents(remote) == {"d.txt": b"old"}
+    assert len(uploads(remote)) == 1  # which no reader sees, and which the bucket may let expire
+    with publishing(path) as file:
+        file.write(b"new")
+    assert contents(remote) == {"d.txt": b"new"}
+
+
+def test_readers_see_the_old_scores_until_the_new_ones_are_whole(remote, monkeypatch):
+    frame = import_and_benchmark(remote)
+    croma_sql.score(remote, **NULL)
+    seen = []
+    finished = GroupWriter.finish
+
+    def finish(writer, about):
+        with croma_sql.connect(remote) as con:
+            seen.append(
+                con.sql("SELECT count(*), max(depth) FROM typed_neighbour_files").fetchall()
+            )
+        finished(writer, about)
+
+    monkeypatch.setattr(GroupWriter, "finish", finish)
+    croma_sql.score(remote, m=25, **NULL)
+    assert seen == [[(len(frame), 20)]]
+    assert [one.depth for one in croma_sql.info(remote).scores] == [25]
+
+
+# Writers at once
+
+
+def test_a_lock_is_held_by_one_and_freed(remote, monkeypatch):
+    monkeypatch.setattr(uploading, "_PAUSE", 0.01)
+    order = []
+
+    def second():
+        with locked(remote):
+            order.append("second")
+
+    with ThreadPoolExecutor(1) as pool:
+        with locked(remote):
+            waiting = pool.submit(second)
+            time.sleep(0.1)
+            order.append("first")
+        waiting.result()
+    assert order == ["first", "second"]
+    assert contents(remote) == {}
+
+
+def test_a_lock_that_is_left_is_told(remote, monkeypatch):
+    import_tiles(remote)
+    monkeypatch.setattr(uploading, "PATIENCE", 0.1)
+    remote.fs.pipe_file(f"{remote.path}/.lock", b"process 7 on gpu1, since noon")
+    before = contents(remote)
+    who = "process 7 on gpu1, since noon"
+    with raises(f"{remote} is held by a writer ({who})", f"delete {remote}/.lock"):
+        croma_sql.import_samples(remote, tiles().drop("embedding"), dataset="d")
+    assert contents(remote) == before
+    (remote / ".lock").unlink()
+    croma_sql.import_samples(remote, tiles().drop("embedding"), dataset="d")
+
+
+def test_storage_without_conditions_has_no_lock(storage, remote):
+    storage.refuse(
+        remote.path.partition("/")[0],
+        "501 Not Implemented",
+        "NotImplemented",
+        lambda environ: "HTTP_IF_NONE_MATCH" in environ,
+    )
+    import_tiles(remote)
+    assert croma_sql.check(remote) == []
+
+
+def test_imports_at_once_check_each_other(remote):
+    """Each says that its ids are in another dataset but for one, which was first."""
+    croma_sql.create_warehouse(remote)
+    samples = tiles().drop("embedding")
+    begin = threading.Barrier(4)
+
+    def imported(dataset):
+        begin.wait()
+        try:
+            return croma_sql.import_samples(remote, samples, dataset=dataset)
+        except croma_sql.WarehouseError as error:
+            return str(error)
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(imported, "abcd"))
+    assert sorted(map(type, found), key=str) == [int, str, str, str]
+    assert all("40 sample_id(s) are already in dataset" in one for one in found if one != 40)
+    assert croma_sql.check(remote) == []
+
+
+# Reading
+
+
+def test_what_is_asked_of_the_storage(storage, remote):
+    """Connecting: the marker, a list, and of every file its end; later no byte a second time."""
+    import_and_benchmark(remote)
+    croma_sql.score(remote, **NULL)
+    files = len(contents(remote)) - 2  # without marker and benchmark
+
+    def asked(do):
+        before = len(storage.asked)
+        do()
+        return len(storage.asked) - before
+
+    con = croma_sql.connect(remote)
+    assert asked(lambda: croma_sql.connect(remote)) == 3 + files
+    for query in ("FROM margins", "FROM embeddings"):
+        con.sql(query).fetchall()
+        assert asked(lambda query=query: con.sql(query).fetchall()) == 0
+    assert asked(lambda: croma_sql.score(remote, **NULL)) <= 30
+    assert asked(lambda: croma_sql.info(remote)) <= 20
+
+
+def test_a_connection_never_mixes_old_and_new(remote):
+    """Neither of files that were replaced; connecting again shows the new ones."""
+    rng = np.random.default_rng(0)
+    n, d = 1500, 512
+    ids = [f"s{i}" for i in range(n)]
+    samples = pl.DataFrame({"sample_id": ids})
+    croma_sql.import_samples(remote, samples, dataset="d")
+    old, new = rng.standard_normal((2, n, d)).astype(np.float32)
+    croma_sql.import_embeddings(remote, old, encoder="e", dataset="d", ids=ids)
+    largest = "SELECT max(list_max(embedding::FLOAT[])) FROM embeddings"
+    con = croma_sql.connect(remote)
+    assert con.sql("SELECT count(*) FROM embeddings").fetchall() == [(n,)]
+    croma_sql.import_embeddings(remote, new, encoder="e", dataset="d", ids=ids)
+    with pytest.raises(Exception, match=r"encoder=e/d\.parquet has been replaced meanwhile"):
+        con.sql(largest).fetchall()
+    assert croma_sql.connect(remote).sql(largest).fetchall() == [(new.max(),)]
+
+
+# A warehouse from someone else
+
+
+def test_benchmarks_read_nothing_but_the_samples(storage, remote):
+    import_tiles(remote)
+    (bucket("secrets") / "keys.csv").write_text("key\n1\n")
+    quoted = str(remote).replace("'", "''")
+    sources = {
+        "csv": "read_csv('s3://secrets/keys.csv')",
+        "text": "read_text('s3://secrets/keys.csv')",
+        "glob": "glob('s3://secrets/*')",
+        "its own": f"'{quoted}/samples/d.parquet'",
+        "of the machine": "read_csv('/etc/passwd')",
+    }
+    for name, source in sources.items():
+        theirs = f"{SELECT} WHERE (SELECT count(*) > 0 FROM {source})"
+        (remote / "benchmarks" / f"{quote(name)}.sql").write_text(theirs)
+    before = len(storage.asked)
+    problems = croma_sql.check(remote)
+    assert len(problems) == len(sources)
+    for name in sources:
+        assert any(f"benchmark {name!r} fails: Permission Error" in one for one in problems)
+    assert not any(path.startswith("/secrets") for _, path, *_ in storage.asked[before:])
+
+
+# What goes wrong
+
+
+def test_no_warehouse_there(remote):
+    with raises(f"{remote} is not a warehouse (it has no warehouse.json)", "croma-sql import"):
+        croma_sql.connect(remote)
+    (remote / "notes.txt").write_text("other things")
+    with raises(f"{remote} exists and is not a warehouse"):
+        croma_sql.create_warehouse(remote)
+
+
+@pytest.mark.parametrize("use", [croma_sql.connect, croma_sql.create_warehouse, import_tiles])
+def test_no_such_bucket(storage, use):
+    with raises("s3://no-such-bucket/W", "there is no such bucket", "AWS_ENDPOINT_URL"):
+        use("s3://no-such-bucket/W")
+
+
+@pytest.mark.parametrize("use", [croma_sql.connect, croma_sql.create_warehouse, import_tiles])
+def test_access_that_is_denied(storage, use):
+    storage.refuse("forbidden", "403 Forbidden", "AccessDenied")
+    with raises("s3://forbidden/W", "access is denied; check the credentials"):
+        use("s3://forbidden/W")
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("AccessDenied", "access is denied"),
+        ("InvalidAccessKeyId", "does not accept the credentials; check AWS_ACCESS_KEY_ID"),
+        ("SignatureDoesNotMatch", "does not accept the credentials; check AWS_ACCESS_KEY_ID"),
+        ("ExpiredToken", "the credentials have expired"),
+    ],
+)
+def test_sources_that_are_denied(storage, code, told):
+    storage.refuse("forbidden", "403 Forbidden", code, lambda e: e["REQUEST_METHOD"] != "HEAD")
+    with raises("s3://forbidden/slides", told):
+        recognised("s3://forbidden/slides")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("AWS_ACCESS_KEY_ID", None, "there are no credentials; set AWS_ACCESS_KEY_ID"),
+        ("AWS_PROFILE", "nobody", "The config profile (nobody) could not be found"),
+        ("AWS_ENDPOINT_URL", "127.0.0.1:9", "Invalid endpoint: 127.0.0.1:9"),
+        ("AWS_ENDPOINT_URL", "http://127.0.0.1:9", "the storage cannot be reached (Could not"),
+    ],
+)
+def test_surroundings_that_are_not_right(storage, remote, monkeypatch, tmp_path, name, value, told):
+    """Said in one sentence; and once they are right, the same process goes on."""
+    import_tiles(remote)
+    with monkeypatch.context() as wrong:
+        wrong.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+        wrong.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+        wrong.setattr("s3fs.core.S3FileSystem.retries", 1)
+        wrong.setitem(OPTIONS["config_kwargs"], "retries", {"total_max_attempts": 1})
+        wrong.delenv(name) if value is None else wrong.setenv(name, value)
+        done = CliRunner().invoke(app, ["info", str(remote)])
+        assert done.exit_code == 1
+        assert done.output.startswith(f"croma-sql: {remote}/warehouse.json cannot be read: {told}")
+        assert done.output.count("\n") == 1
+    assert croma_sql.check(remote) == []
+
+
+def test_urls_that_lead_nowhere(storage):
+    with raises("s3:/// names no bucket; expected s3://bucket/folder"):
+        croma_sql.connect("s3:///")
+    with raises("s4://bucket/W leads nowhere", "s4"):
+        croma_sql.connect("s4://bucket/W")
+    with raises("s3://b/a=b cannot be a warehouse", "'a=b'"):
+        croma_sql.connect("s3://b/a=b")
+
+
+@pytest.mark.parametrize("module", ["upath", "s3fs"])
+def test_a_library_that_is_missing(monkeypatch, module):
+    monkeypatch.delitem(sys.modules, "croma_sql.object_storage", raising=False)
+    monkeypatch.setitem(sys.modules, module, None)
+    with raises("s3://b/W lies on object storage", "pip install 'croma-sql[s3]'"):
+        croma_sql.connect("s3://b/W")
+
+
+def test_urls_of_this_machine_are_paths(tmp_path):
+    import_tiles(f"file://{tmp_path}/W")
+    assert croma_sql.check(tmp_path / "W") == []
+
+
+def test_other_storage_that_fsspec_knows():
+    import_and_benchmark("memory://study/W")
+    croma_sql.score("memory://study/W", **NULL)
+    with croma_sql.connect("memory://study/W") as con:
+        assert con.sql("SELECT count(*) FROM margins").fetchall() == [(40,)]
+    assert croma_sql.check("memory://study/W") == []
