@@ -77,7 +77,8 @@ def dataset(file: "h5py.File", name: str) -> "h5py.Dataset | None":
     found = file.get(name)
     if not isinstance(found, h5py.Dataset):
         return None
-    if found.external or found.is_virtual or found.file.filename != file.filename:
+    elsewhere = h5py.h5f.get_name(found.id) != h5py.h5f.get_name(file.id)
+    if elsewhere or found.external or found.is_virtual:
         raise OSError(f"it keeps {name!r} in another file; write one that holds it itself")
     return found
 

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from croma_sql.errors import SourceError, listed
 from croma_sql.importers.sources import Coordinates, Rows, SourceFile
+from croma_sql.importers.together import TILE_SIZE
 
 INDEX = "tile_index"
 
@@ -139,7 +140,9 @@ def _places(
 def _sized(source: SourceFile, files: Sequence[Coordinates]) -> SourceFile:
     """Give tiles with coordinates their size, where a file says it of the same coordinates."""
     alike = [file for file in files if file.n == source.n]
-    if len(alike) != 1 or not source.read(0, 1).samples.column("tile_size").null_count:
+    if len(alike) != 1 or TILE_SIZE.keys() & source.attributes.keys():
+        return source
+    if not source.read(0, 1).samples.column("tile_size").null_count:
         return source
 
     def read(start: int, stop: int) -> Rows:

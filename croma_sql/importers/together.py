@@ -27,7 +27,7 @@ _WRITERS = {
 }
 _LEVELS = {"tile": "tiles", "slide": "slides", "sample": "samples"}
 _ENCODER = ("encoder", "extractor", "encoder_name")  # how TRIDENT, STAMP and slide2vec call it
-_TILE_SIZE = {  # likewise
+TILE_SIZE = {  # likewise
     "patch_size_level0": "px of level 0",
     "tile_size_lv0": "px of level 0",
     "tile_size_um": "µm",
@@ -131,7 +131,7 @@ def _kind(source: SourceFile) -> str:
     kind = f"{_WRITERS.get(source.format, source.format)}: {_LEVELS[source.level]}"
     encoder = _encoder(source)
     kind += "" if encoder is None else f", encoder {encoder!r}"
-    for name, unit in _TILE_SIZE.items():
+    for name, unit in TILE_SIZE.items():
         if name in source.attributes:
             return f"{kind}, {source.attributes[name]} {unit}"
     return kind

@@ -1,5 +1,6 @@
 """HDF5 files of TRIDENT, CLAM and STAMP, and of whoever else keeps a matrix in one."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,16 @@ COORDINATES = "coords"
 _STAMP = {"stamp_version", "feat_type", "tile_size_um"}
 _TRIDENT = {"savetodir", "encoder"}  # on vectors
 _TRIDENT_COORDINATES = {"patch_size_level0", "level0_magnification"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Contents:
+    """What a file holds: vectors under a name, coordinates, either or both, and what is said."""
+
+    name: str
+    vectors: Any  # h5py.Dataset or None, as coordinates
+    coordinates: Any
+    said: Said
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +91,12 @@ def recognise(path: Path, listing: Listing, options: Options) -> SourceFile | Co
     """
     names = VECTORS if options.embedding is None else (options.embedding,)
     with opened(path, to_read=False) as file:
-        name = next((name for name in names if dataset(file, name) is not None), None)
-        coordinates = dataset(file, COORDINATES)
-        said = read_attributes(file, name, None if coordinates is None else COORDINATES)
-        if name is not None:
-            return _vectors(file, name, said, path, listing, options)
-        if coordinates is not None:
-            return _coordinates(coordinates, said, path, listing, options)
-        if said.file.get("encoding-type") == "anndata" or "obs" in file:
+        held = _contents(file, names)
+        if held.vectors is not None:
+            return _vectors(held, path, listing, options)
+        if held.coordinates is not None:
+            return _coordinates(held, path, listing, options)
+        if held.said.file.get("encoding-type") == "anndata" or "obs" in file:
             return None
         raise SourceError(
             f"{path} holds no vectors under {' or '.join(map(repr, names))}; its datasets are "
@@ -96,24 +105,29 @@ def recognise(path: Path, listing: Listing, options: Options) -> SourceFile | Co
         )
 
 
-def _vectors(
-    file: "h5py.File", name: str, said: Said, path: Path, listing: Listing, options: Options
-) -> SourceFile:
-    stored, coordinates = file[name], file.get(COORDINATES)
+def _contents(file: "h5py.File", names: Sequence[str]) -> _Contents:
+    found = ((name, dataset(file, name)) for name in names)
+    name, vectors = next((item for item in found if item[1] is not None), ("", None))
+    coordinates = dataset(file, COORDINATES)
+    return _Contents(name, vectors, coordinates, read_attributes(file, vectors, coordinates))
+
+
+def _vectors(held: _Contents, path: Path, listing: Listing, options: Options) -> SourceFile:
+    stored, said, name = held.vectors, held.said, held.name
     if stored.dtype.kind not in "fiu" or stored.dtype.itemsize > 8:
         raise SourceError(f"{path}: {name!r} is of dtype {stored.dtype}; expected numbers")
-    level, n, d = _level(stored, said, path)
+    level, n, d = _level(held, path)
     if n and not is_written(stored):
         raise SourceError(
             f"{path}: of the {n} vectors in {name!r} some were never written; whoever wrote the "
             "file was interrupted. Write it again, or leave it out"
         )
-    kind = options.as_format or _kind(stored, coordinates, said)
+    kind = options.as_format or _kind(held)
     places = None
-    if level == "tile" and coordinates is not None:
-        if (count := _count(coordinates, path)) != n:
+    if level == "tile" and held.coordinates is not None:
+        if (count := _count(held.coordinates, path)) != n:
             raise SourceError(f"{path} has {n} vectors in {name!r}, but {count} coordinates")
-        places = _places(coordinates, said, kind)
+        places = _places(held.coordinates, said, kind)
     slide_id = slide_id_of(path, listing, options, _suffixes(path))
     dtype = as_matrix(np.empty((0, 1), stored.dtype)).dtype
     matrix = _Matrix(path, name, level, n, d, dtype, slide_id, places)
@@ -131,11 +145,9 @@ def _vectors(
     )
 
 
-def _coordinates(
-    stored: "h5py.Dataset", said: Said, path: Path, listing: Listing, options: Options
-) -> Coordinates:
-    kind, n = _kind(None, stored, said), _count(stored, path)
-    places = _places(stored, said, kind)
+def _coordinates(held: _Contents, path: Path, listing: Listing, options: Options) -> Coordinates:
+    kind, n = _kind(held), _count(held.coordinates, path)
+    places = _places(held.coordinates, held.said, kind)
     suffixes = ("_patches.h5", *_suffixes(path)) if kind == "trident" else _suffixes(path)
 
     def read() -> pa.Table:
@@ -144,33 +156,33 @@ def _coordinates(
             return pa.table(columns, names)
 
     slide_id = slide_id_of(path, listing, options, suffixes)
-    return Coordinates(path, kind, slide_id, n, read, said.plain())
+    return Coordinates(path, kind, slide_id, n, read, held.said.plain())
 
 
 def _suffixes(path: Path) -> tuple[str, ...]:
     return (path.suffix.lower(),)
 
 
-def _kind(stored: "h5py.Dataset | None", coordinates: "h5py.Dataset | None", said: Said) -> str:
+def _kind(held: _Contents) -> str:
     """Tell the writer."""
-    name = "" if stored is None else stored.name.lstrip("/")
-    if name == "feats" or _STAMP & said.file.keys():
+    said = held.said
+    if held.name == "feats" or _STAMP & said.file.keys():
         return "stamp"
     if _TRIDENT & said.vectors.keys() or _TRIDENT_COORDINATES & said.coordinates.keys():
         return "trident"
-    if stored is None or coordinates is None:
+    if held.vectors is None or held.coordinates is None:
         return "clam" if "patch_level" in said.coordinates else "h5"
-    bare = name == "features" and stored.dtype == np.float32 and coordinates.dtype.kind == "i"
-    return "clam" if bare and not said.anywhere() else "h5"
+    dtypes = held.vectors.dtype == np.float32 and held.coordinates.dtype.kind == "i"
+    return "clam" if held.name == "features" and dtypes and not said.anywhere() else "h5"
 
 
-def _level(stored: "h5py.Dataset", said: Said, path: Path) -> tuple[Level, int, int]:
+def _level(held: _Contents, path: Path) -> tuple[Level, int, int]:
     """Tell what the vectors are of, how many they are, and how long."""
-    shape, of = _shape(stored), said.file.get("feat_type")
-    if of is None and "encoder" in said.file and not said.coordinates:
+    said, of = held.said, held.said.file.get("feat_type")
+    if of is None and "encoder" in said.file and held.coordinates is None:
         of = "slide"  # STAMP, before it said so
     encoded = of in ("slide", "patient")
-    match shape:
+    match _shape(held.vectors):
         case (0,):
             trident_slide = "savetodir" in said.vectors and "encoder" not in said.vectors
             return "slide" if encoded or trident_slide else "tile", 0, 0
@@ -181,9 +193,8 @@ def _level(stored: "h5py.Dataset", said: Said, path: Path) -> tuple[Level, int, 
         case (n, d) if not encoded and (d or not n):
             return "tile", n, d
     expected = "one vector" if encoded else "(n, d), a vector per row"
-    raise SourceError(
-        f"{path}: {stored.name.lstrip('/')!r} is of shape {stored.shape}; expected {expected}"
-    )
+    shape = None if held.vectors is None else held.vectors.shape
+    raise SourceError(f"{path}: {held.name!r} is of shape {shape}; expected {expected}")
 
 
 def _shape(stored: "h5py.Dataset") -> tuple[int, ...] | None:

@@ -37,18 +37,19 @@ class Said:
         return {name: value for name, value in plain.items() if value not in (None, "None")}
 
 
-def read_attributes(file: "h5py.File", vectors: str | None, coordinates: str | None) -> Said:
+def read_attributes(
+    file: "h5py.File", vectors: "h5py.Dataset | None", coordinates: "h5py.Dataset | None"
+) -> Said:
     """Read the attributes of a file and of two of its datasets."""
-    named = ({} if name is None else _readable(file[name]) for name in (vectors, coordinates))
-    return Said(_readable(file), *named)
+    return Said(*({} if item is None else _readable(item) for item in (file, vectors, coordinates)))
 
 
 def _readable(item: "h5py.HLObject") -> dict[str, Any]:
     """Read all attributes except those of a type that h5py does not know."""
-    read = {}
-    for name in item.attrs:
+    attributes, read = item.attrs, {}
+    for name in attributes:
         with suppress(TypeError, ValueError, OSError):
-            read[name] = item.attrs[name]
+            read[name] = attributes[name]
     return read
 
 
