@@ -27,7 +27,7 @@ def test_files_that_are_not_what_they_say(root, tmp_path):
         croma_sql.import_embeddings(root, npy, **options)
     with raises(str(tmp_path / "none.npy"), "does not exist"):
         croma_sql.import_embeddings(root, tmp_path / "none.npy", **options)
-    with raises("a.xyz: embeddings are read from .npy, .parquet"):
+    with raises("a.xyz does not exist"):
         croma_sql.import_embeddings(root, "a.xyz", **options)
     with raises("a.xyz: samples are read from .csv, .tsv"):
         croma_sql.import_samples(root, "a.xyz", dataset="d")

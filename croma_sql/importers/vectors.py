@@ -19,6 +19,7 @@ from croma_sql.places import is_local, place
 from croma_sql.vectors import Matrix, as_matrix
 
 DEFAULT = "embedding"  # the column, where nobody names one
+WHOLE = (".npy", *PARQUET, *ARROW, *DELIMITED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ def read_vectors(source: Any, *, sample_id: str, embedding: str = DEFAULT) -> Ve
     try:
         if suffix == ".npy":
             return _from_npy(path)
-        if suffix in (*PARQUET, *ARROW, *DELIMITED):
+        if suffix in WHOLE:
             return _from_file(path, sample_id, embedding)
     except SourceError:
         raise

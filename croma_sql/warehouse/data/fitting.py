@@ -92,11 +92,15 @@ def _check_level(
         has_tiles = {"slide_id", "tile"} <= set(schema_of(path).names)
         there = {"tile"} if has_tiles else {"slide", "sample"}
     if len(levels) > 1 or not levels <= (there or levels):
-        here, theirs = (" and ".join(map(_LEVELS.get, sorted(some))) for some in (levels, there))
+        here, theirs = (_words(some) for some in (levels, there))
         raise SourceError(
             f"these are vectors of {here}, but dataset {dataset!r} is one of {theirs}. Import them "
             "as another dataset; attributes of slides are joined to their tiles with --samples"
         )
+
+
+def _words(levels: Iterable[str]) -> str:
+    return " and ".join(_LEVELS[level] for level in sorted(levels))
 
 
 def _check_prefix(prefix: str, theirs: str | None, other: str, dataset: str) -> None:
@@ -115,8 +119,8 @@ def _check_counts(
         raise SourceError(
             f"{len(differ)} slide(s) have another number of vectors than under encoder {other!r}: "
             f"{listed(differ)}; {differ[0]!r} has {ours[differ[0]]} here and {theirs[differ[0]]} "
-            f"there. Tiles of dataset {dataset!r} are the same under every encoder: import these as "
-            "another dataset, with a --prefix"
+            f"there. Tiles of dataset {dataset!r} are the same under every encoder: import these "
+            "as another dataset, with a --prefix"
         )
 
 
