@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from croma_sql.errors import SourceError
 from croma_sql.importers.listing import Listing
-from croma_sql.places import is_local, place
+from croma_sql.places import below, is_local, place
 
 STORE = ".zarr"  # a folder that is one thing
 _MAGIC = frozenset("*?[")
@@ -55,9 +55,13 @@ def find(source: str | Path) -> Found:
 
 
 def size_and_time(path: Path) -> tuple[int, int]:
-    """Measure a file: bytes, and when it was last written (in ns), which tell if it changed."""
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns
+    """Measure a file: bytes, and when it was last written (in ns), which tell if it changed.
+
+    A store is as large as its files together, and as new as the newest.
+    """
+    files = [file for file in below(path) if not file.is_dir()] if _is_store(path) else [path]
+    status = [file.stat() for file in files]
+    return sum(one.st_size for one in status), max((one.st_mtime_ns for one in status), default=0)
 
 
 def _globbed(path: Path) -> Found:

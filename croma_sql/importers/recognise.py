@@ -12,10 +12,12 @@ from typing import NamedTuple
 from croma_sql.errors import SourceError, listed
 from croma_sql.importers.finding import Found, find
 from croma_sql.importers.formats import (
+    anndata,
     arrays,
     croma,
     hdf5,
     hs2p,
+    lazyslide,
     pathorob,
     slide2vec,
     tables,
@@ -51,6 +53,8 @@ READERS = (  # of one suffix, those that look for more stand first
     Reader(("pathorob",), (".npz",), pathorob.recognise, pathorob.remarks),
     Reader(("croma",), (".npy",), croma.recognise, croma.remarks),
     Reader((arrays.FORMAT,), (arrays.SUFFIX,), arrays.recognise),
+    Reader((lazyslide.FORMAT,), lazyslide.SUFFIXES, lazyslide.recognise),
+    Reader((anndata.FORMAT,), anndata.SUFFIXES, anndata.recognise),
     *(
         Reader((name,), suffixes, tables.recognise, tables.remarks)
         for name, suffixes in tables.FORMATS.items()
