@@ -14,6 +14,7 @@ VIEWS = (  # each reads only what stands before it
     "data/samples",
     "data/embeddings",
     "data/encoders",
+    "data/sources",
     "data/harmonised_encoders",
     "data/attributes_but",
     "edges/typed_neighbours",
@@ -87,7 +88,8 @@ def connect(warehouse: str | Path) -> duckdb.DuckDBPyConnection:
     Parameters
     ----------
     warehouse : path or URL
-        On object storage, every byte is fetched once at most, when a query first needs it.
+        On object storage every byte is fetched once at most, when a query first needs it. A file
+        that has been replaced since cannot be read any more, which a query says.
 
     Returns
     -------
@@ -106,9 +108,10 @@ def connect(warehouse: str | Path) -> duckdb.DuckDBPyConnection:
     con.execute("SET enable_progress_bar = false")  # it would go to stdout, into the data
     con.execute("SET arrow_large_buffer_size = true")  # scopes of more than 2^31 values
     add_source(con, "sample_files", list(layout.samples_files(root).values()))
-    vectors = [file.path for file in layout.embeddings_files(root)]
-    add_source(con, "embedding_files", vectors)
-    add_source(con, "harmonised_files", vectors)
+    vectors = layout.embeddings_files(root)
+    add_source(con, "embedding_files", [file.path for file in vectors])
+    add_source(con, "harmonised_files", [file.path for file in vectors if file.part is None])
+    add_source(con, "source_files", [file.path for file in layout.sources_files(root)])
     add_source(con, "encoder_files", layout.encoders_files(root))
     scores = layout.scores_files(root)
     for table, source in SOURCES.items():

@@ -31,6 +31,7 @@ def test_every_sql_file_is_one_statement_that_begins_with_what_it_is(path):
 def test_light_imports():
     """The command line and the library start without test or plotting libraries."""
     heavy = ("pandas", "scipy.stats", "sklearn", "statsmodels", "torch", "matplotlib", "croma")
+    heavy += ("h5py", "openpyxl", "anndata", "zarr", "upath", "fsspec", "s3fs", "botocore")
     code = f"import sys, croma_sql.cli; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
