@@ -10,6 +10,7 @@ from rich.progress import BarColumn, TaskID, TaskProgressColumn, TextColumn
 from rich.progress import Progress as Bars
 
 from croma_sql.udfs.scope import Progress
+from croma_sql.warehouse.data.imported import Done
 
 PATIENCE = 1.0  # seconds before a bar appears
 
@@ -47,7 +48,7 @@ def progress_bar(what: str = "searching") -> Iterator[Callable[[Progress], None]
 def progress_bars() -> Iterator[Callable[[str, Progress | float], None]]:
     """Yield ``report(what, progress)`` for one thing after another, each with a bar of its own.
 
-    ``progress`` may be a bare share, in [0, 1].
+    ``progress`` may be a bare share, in [0, 1], or that of an import by slide.
     """
     began = time.monotonic()
     bars = Bars(
@@ -76,6 +77,8 @@ def progress_bars() -> Iterator[Callable[[str, Progress | float], None]]:
         else:
             elapsed = bars.tasks[bars.task_ids.index(task)].elapsed or 0.0
             detail = _left(elapsed * (1 - progress) / progress) if progress else ""
+            if isinstance(progress, Done):
+                detail = f"{progress.slides} of {progress.total} slides, {detail}"
             bars.update(task, completed=progress, detail=detail)
 
     try:

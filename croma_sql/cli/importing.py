@@ -6,12 +6,14 @@ from typing import Annotated
 import typer
 
 from croma_sql.cli.options import Place
+from croma_sql.importers.recognise import FORMATS
 from croma_sql.importers.tables import read_table
 from croma_sql.importers.vectors import check_column
 from croma_sql.progress import progress_bars
 from croma_sql.warehouse.data.attributes import join_attributes
 from croma_sql.warehouse.data.embeddings import import_embeddings
 from croma_sql.warehouse.data.encoders import import_encoders
+from croma_sql.warehouse.data.imported import Slides
 from croma_sql.warehouse.data.samples import import_samples
 
 app = typer.Typer(
@@ -30,6 +32,13 @@ class OnBadVectors(StrEnum):
     error = "error"
     drop = "drop"
     null = "null"
+
+
+class SlideIds(StrEnum):
+    """What a slide is called."""
+
+    stem = "stem"
+    path = "path"
 
 
 _BAD = {OnBadVectors.drop: "left out", OnBadVectors.null: "kept as NULL"}
@@ -72,22 +81,51 @@ def encoders(
 
 @app.command("embeddings")
 def embeddings(
-    source: Source,
+    source: Annotated[
+        Place, typer.Argument(help="A file, a folder, a glob, or a URL.", show_default=False)
+    ],
     to: Warehouse,
     encoder: Annotated[str, typer.Option(help="Name of the encoder.")],
     dataset: Dataset,
+    as_format: Annotated[
+        str | None,
+        typer.Option("--as", metavar="FORMAT", help=f"By slide: one of {', '.join(FORMATS)}."),
+    ] = None,
     samples: Annotated[
-        Place | None,
+        list[Place] | None,
         typer.Option(
-            help="Ids and attributes, imported too. For a .npy, the manifest in its row order."
+            help="Of a .npy or a table: ids and attributes, imported too, in its row order. By "
+            "slide: attributes of samples, slides or patients; may be repeated."
         ),
+    ] = None,
+    on: Annotated[
+        str | None,
+        typer.Option(help="By slide: the column of --samples that says what its rows are of."),
     ] = None,
     ids: Annotated[
         Place | None,
         typer.Option(help="For a .npy: a file with the id column in its row order."),
     ] = None,
+    coordinates: Annotated[
+        Place | None,
+        typer.Option(help="By slide: files of coordinates, for vectors that come without."),
+    ] = None,
+    slide_id: Annotated[
+        SlideIds,
+        typer.Option(help="By slide: what a slide is called, its file or its path below SOURCE."),
+    ] = SlideIds.stem,
+    prefix: Annotated[str, typer.Option(help="By slide: what every sample_id begins with.")] = "",
     sample_id: SampleId = "sample_id",
-    embedding: Annotated[str, typer.Option(help="Name of the vector column.")] = "embedding",
+    embedding: Annotated[
+        str | None,
+        typer.Option(
+            help="Name of the vector column, or by slide of the dataset, column or obsm key."
+        ),
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(help="By slide: parts written at once; default every core, at most 8.", min=1),
+    ] = None,
     on_bad_vectors: Annotated[
         OnBadVectors,
         typer.Option(
@@ -95,7 +133,11 @@ def embeddings(
         ),
     ] = OnBadVectors.error,
 ) -> None:
-    """Import vectors from .npy, Parquet or Arrow, in the precision they have."""
+    """Import vectors in the precision they have: of slides, as labs keep them, or one table.
+
+    A .npy, Parquet, Arrow, CSV or TSV file replaces what the encoder has of the dataset. Of
+    anything else, what is new or has changed is read.
+    """
     with progress_bars() as report:
         imported = import_embeddings(
             to,
@@ -103,10 +145,16 @@ def embeddings(
             encoder=encoder,
             dataset=dataset,
             samples=samples,
+            on=on,
             ids=None if ids is None else _ids(ids, sample_id),
             sample_id=sample_id,
             embedding=embedding,
             on_bad_vectors=on_bad_vectors.value,
+            as_format=as_format,
+            coordinates=coordinates,
+            slide_id=slide_id.value,
+            prefix=prefix,
+            threads=threads,
             on_progress=lambda share: report(f"importing {encoder}", share),
         )
     bad = f", {imported.bad} bad ones {_BAD[on_bad_vectors]}" if imported.bad else ""
@@ -114,6 +162,21 @@ def embeddings(
         f"{imported.n} vectors of {imported.d} {imported.dtype} values as encoder {encoder!r}, "
         f"dataset {dataset!r} of {to}{bad}"
     )
+    if imported.slides is not None:
+        typer.echo(_counts(imported.slides))
+    for note in imported.notes:
+        typer.echo(note)
+
+
+def _counts(slides: Slides) -> str:
+    counts = {
+        "new": slides.new,
+        "changed": slides.changed,
+        "unchanged": slides.unchanged,
+        "no longer there, kept": slides.gone,
+    }
+    told = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
+    return f"{slides.total} sources: {told}"
 
 
 def _ids(path: Place, sample_id: str) -> object:

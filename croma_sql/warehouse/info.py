@@ -1,6 +1,6 @@
 """What is in a warehouse, what is scored, and what is out of date."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -12,6 +12,7 @@ from croma_sql.warehouse.benchmarks.selects import AnyBenchmark, read_benchmark
 from croma_sql.warehouse.data import harmonised, pooled
 from croma_sql.warehouse.data.embedding_files import read_shape
 from croma_sql.warehouse.data.encoders import validated
+from croma_sql.warehouse.data.sources import read_sources
 from croma_sql.warehouse.parquet import read_footer, read_metadata, read_table
 from croma_sql.warehouse.scoring.plan import planned
 from croma_sql.warehouse.scoring.schemas import SCHEMAS, Table
@@ -32,6 +33,7 @@ class DatasetInfo:
 class EncoderInfo:
     """Vectors of an encoder of a dataset.
 
+    slides : how many they are of, or files, where they were imported by slide
     harmonised_from, fitted_on, method : encoder, benchmark and way, where harmonising made them
     pooled_from, pooled_by, method : encoder, attributes and way, where pooling did
     status : of these, as in `ScoresInfo`
@@ -43,6 +45,7 @@ class EncoderInfo:
     d: int
     dtype: str
     dropped: int
+    slides: int | None = None
     harmonised_from: str | None = None
     fitted_on: str | None = None
     pooled_from: str | None = None
@@ -139,7 +142,7 @@ def info(warehouse: str | Path) -> WarehouseInfo:
     read = cache(partial(read_benchmark, root))
     return WarehouseInfo(
         datasets=[_dataset(name, path) for name, path in layout.samples_files(root).items()],
-        encoders=[_encoder(root, file) for file in layout.embeddings_files(root)],
+        encoders=[_encoder(root, files) for files in layout.by_dataset(root)],
         encoder_attributes=_encoder_attributes(root),
         benchmarks=[_benchmark(read, name) for name in layout.benchmarks_files(root)],
         scores=[_scores(root, read, file) for file in layout.scores_files(root)],
@@ -152,10 +155,17 @@ def _dataset(name: str, path: Path) -> DatasetInfo:
     return DatasetInfo(name, file.num_rows, columns)
 
 
-def _encoder(root: Path, file: layout.EmbeddingsFile) -> EncoderInfo:
-    shape = read_shape(file.path)
-    n = read_footer(file.path).num_rows
-    found = EncoderInfo(file.encoder, file.dataset, n, shape.d, shape.dtype, len(shape.dropped))
+def _encoder(root: Path, files: Sequence[layout.EmbeddingsFile]) -> EncoderInfo:
+    file, shapes = files[0], [read_shape(file.path) for file in files]
+    found = EncoderInfo(
+        name=file.encoder,
+        dataset=file.dataset,
+        n=sum(read_footer(file.path).num_rows for file in files),
+        d=shapes[0].d,
+        dtype=shapes[0].dtype,
+        dropped=sum(len(shape.dropped) for shape in shapes),
+        slides=_slides(root, file) if file.part is not None else None,
+    )
     about = harmonised.described(file.path)
     if about is not None:
         told = (about.get(name) for name in ("encoder", "benchmark", "method"))
@@ -177,6 +187,10 @@ def _encoder(root: Path, file: layout.EmbeddingsFile) -> EncoderInfo:
             status=pooled.status_of(root, about, file.dataset),
         )
     return found
+
+
+def _slides(root: Path, file: layout.EmbeddingsFile) -> int:
+    return len({record.key for record in read_sources(root, file.encoder, file.dataset)})
 
 
 def _encoder_attributes(root: Path) -> EncoderAttributesInfo | None:

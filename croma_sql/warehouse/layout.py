@@ -4,6 +4,8 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -203,6 +205,12 @@ def embeddings_files(root: Path) -> list[EmbeddingsFile]:
     return sorted(found, key=lambda file: embeddings_path(root, file.encoder, file.dataset).parts)
 
 
+def by_dataset(root: Path) -> list[list[EmbeddingsFile]]:
+    """Embeddings files in force, those of one encoder and dataset together."""
+    key = attrgetter("encoder", "dataset")
+    return [list(files) for _, files in groupby(embeddings_files(root), key)]
+
+
 def sources_files(root: Path) -> list[SourcesFile]:
     """Files of what vectors were imported from, by encoder and dataset."""
     return [
@@ -229,6 +237,12 @@ def leftovers(root: Path) -> list[Path]:
         for path in matching(root, "embeddings/encoder=*/*/*.parquet")
         if path not in in_force and is_part(path)
     ]
+
+
+def encoder_of(embeddings: Path) -> str:
+    """Tell whose vectors are in a file."""
+    folder = next(folder for folder in embeddings.parents if folder.name.startswith("encoder="))
+    return _value(folder)
 
 
 def parts_there(root: Path, encoder: str, dataset: str) -> list[Path]:

@@ -1,7 +1,8 @@
 -- harmonised_files: what every embeddings file that harmonising made says of its origin.
 --
 -- grain   one row per encoder and dataset
--- input   $files: paths of embeddings/encoder=*/*.parquet; those that were imported give no row
+-- input   $files: paths of embeddings/encoder=*/*.parquet; those that were imported give no row, and
+--         parts are always imported
 -- output  harmonised_from: the source encoder; fitted_on: the benchmark whose confounder was removed;
 --         method: 'combat', 'mean' or 'directions'; fit_on: 'samples' or 'groups'; keep: what was kept
 -- NULL    n_directions, folds, seed where the method has none; n_directions where all were removed

@@ -5,9 +5,8 @@ from functools import cache, partial
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from croma_sql.errors import CromaSqlError, WarehouseError, listed
+from croma_sql.errors import CromaSqlError, SourceError, WarehouseError, listed
 from croma_sql.places import frozen
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks.selects import read_benchmark
@@ -18,7 +17,8 @@ from croma_sql.warehouse.checks.families import (
     name_lost_members,
 )
 from croma_sql.warehouse.checks.scores import Read, check_members, check_scores
-from croma_sql.warehouse.data.embedding_files import read_shape, read_vectors
+from croma_sql.warehouse.checks.sources import check_sources, name_leftover
+from croma_sql.warehouse.checks.vectors import check_dataset, check_vectors
 from croma_sql.warehouse.data.encoders import validated
 from croma_sql.warehouse.data.samples import check_ids, check_names, read_ids
 from croma_sql.warehouse.parquet import read_table
@@ -43,8 +43,8 @@ def check(warehouse: str | Path, on_progress: Callable[[float], None] | None = N
     root = frozen(layout.open_warehouse(warehouse))
     try:
         steps = list(_checks(root))
-    except WarehouseError as error:  # a link that leads outside: nothing may be read through it
-        return [str(error)]
+    except (WarehouseError, SourceError) as error:  # a link that leads outside: nothing may be read
+        return [str(error)]  # through it; or what tells which vectors are in force is damaged
     problems = []
     for done, (what, step) in enumerate(steps):
         try:
@@ -55,7 +55,7 @@ def check(warehouse: str | Path, on_progress: Callable[[float], None] | None = N
             problems.append(f"{what} cannot be checked ({type(error).__name__}: {error})")
         if on_progress is not None:
             on_progress((done + 1) / len(steps))
-    return problems
+    return list(dict.fromkeys(problems))
 
 
 def _checks(root: Path) -> Iterator[tuple[object, Callable[[], list[str]]]]:
@@ -65,8 +65,12 @@ def _checks(root: Path) -> Iterator[tuple[object, Callable[[], list[str]]]]:
         yield path, partial(_check_samples, name, path, owner)
     for path in layout.encoders_files(root):
         yield path, partial(_check_encoders, path)
-    for embeddings in layout.embeddings_files(root):
-        yield embeddings.path, partial(_check_embeddings, root, embeddings)
+    for sources in layout.sources_files(root):
+        yield sources.path, partial(check_sources, root, sources)
+    for files in layout.by_dataset(root):
+        for file in files:
+            yield file.path, partial(check_vectors, root, file)
+        yield files[0].path, partial(check_dataset, root, files)
     for name, path in layout.benchmarks_files(root).items():
         yield path, partial(_check_benchmark, read, name)
     for scores in layout.scores_files(root):
@@ -77,6 +81,8 @@ def _checks(root: Path) -> Iterator[tuple[object, Callable[[], list[str]]]]:
         yield path, partial(name_lost_members, path)
     for name, path in layout.members_files(root).items():
         yield path, partial(check_members, root, read, name, path)
+    for path in layout.leftovers(root):
+        yield path, partial(name_leftover, path)
     for path in layout.strays(root):
         yield path, partial(_name_stray, path)
 
@@ -122,30 +128,3 @@ def _is_text(kind: pa.DataType) -> bool:
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     text = pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view
     return any(is_text(kind) for is_text in text)
-
-
-def _check_embeddings(root: Path, file: layout.EmbeddingsFile) -> list[str]:
-    shape = read_shape(file.path)
-    problems = [
-        f"{file.path} has {shape.d} dimensions, {other.path} has {read_shape(other.path).d}; "
-        "one encoder has one dimension"
-        for other in layout.embeddings_files(root)
-        if (other.encoder, other.dataset) > (file.encoder, file.dataset)
-        and other.encoder == file.encoder
-        and read_shape(other.path).d != shape.d
-    ]
-    for _ in read_vectors(file.path):  # reads every byte, and names vectors without direction
-        pass
-    ids = read_ids(file.path)
-    check_ids(ids, str(file.path), "sample_id")
-    samples = layout.samples_files(root).get(file.dataset)
-    if samples is None:
-        return [*problems, f"{file.path}: dataset {file.dataset!r} has no samples"]
-    known = read_ids(samples)
-    strangers = ids.filter(pc.invert(pc.is_in(ids, known)))
-    if len(strangers):
-        problems.append(
-            f"{file.path}: {len(strangers)} vectors have no sample in {samples}: "
-            f"{listed(strangers.to_pylist())}"
-        )
-    return problems

@@ -1,5 +1,6 @@
 """An encoder harmonised into a new one, in streaming passes over its vectors."""
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
@@ -136,11 +137,10 @@ def harmonise(
     names = [keep] if isinstance(keep, str) else list(keep)
     find = partial(origin, root, encoder, benchmark, names, _parameters(how))
     source = find()
-    targets = {
-        layout.embeddings_path(root, to, file.dataset): file.path
-        for file in layout.embeddings_files(root)
-        if file.path in source.files
-    }
+    targets: dict[Path, list[Path]] = defaultdict(list)
+    for file in layout.embeddings_files(root):
+        if file.path in source.files:
+            targets[layout.embeddings_path(root, to, file.dataset)].append(file.path)
     told = partial(_told, source, to)
     _replaced(root, to, source)
     there = _files(root, to)
@@ -149,8 +149,8 @@ def harmonise(
     with cores(1), ExitStack() as files:
         stream = Stream(source, how.passes, on_progress)
         fitted = fit(stream.blocks, *_model(source, stream.ids), how, stream.largest)
-        for target, path in targets.items():
-            stream.write(files.enter_context(publishing(target)), path, fitted)
+        for target, paths in targets.items():
+            stream.write(files.enter_context(publishing(target)), paths, fitted)
         with locked(root):
             if find().about != source.about:
                 raise HarmonisationError(f"encoder {encoder!r} has changed meanwhile; run it again")

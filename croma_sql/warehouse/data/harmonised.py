@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import duckdb
 import pyarrow as pa
@@ -91,7 +90,7 @@ def replaceable(path: Path) -> dict[str, Any]:
     if isinstance(found, dict) and {"encoder", "benchmark"} <= found.keys():
         return found
     if "format" in about and KEY not in about:
-        encoder = unquote(path.parent.name.partition("=")[2])
+        encoder = layout.encoder_of(path)
         raise HarmonisationError(
             f"encoder {encoder!r} is there already, and was not made by harmonising; name another "
             "with --to (Python: to=)"

@@ -1,6 +1,7 @@
 """Vectors on their way from an encoder to its harmonised one, some rows at a time."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
@@ -63,16 +64,16 @@ class Stream:
         if len(rows):
             yield rows, vectors
 
-    def write(self, file: BinaryIO, path: Path, fitted: Fitted) -> None:
-        """Write the harmonised vectors of one file."""
+    def write(self, file: BinaryIO, paths: Sequence[Path], fitted: Fitted) -> None:
+        """Write the harmonised vectors of the files of one dataset into one."""
         kind = pa.list_(pa.float32(), self._d)
         schema = pa.schema({SAMPLE: pa.string(), "embedding": kind})
         members = self._source.rows.column(SAMPLE)
-        dropped, nulls = list(read_shape(path).dropped), 0
+        dropped, nulls = [sample for path in paths for sample in read_shape(path).dropped], 0
         with pq.ParquetWriter(
             file, schema, use_dictionary=False, write_statistics=[SAMPLE], **WRITING
         ) as writer:
-            for ids, matrix in self._read(path):
+            for ids, matrix in chain.from_iterable(map(self._read, paths)):
                 takes_part = pc.is_in(ids, members)
                 dropped += ids.filter(pc.invert(takes_part)).to_pylist()
                 place, there = self._places(ids)

@@ -97,6 +97,13 @@ def read_kept(record: Record, part: Path) -> Chunk:
     return Chunk(ids, vectors, null, dropped, None)
 
 
+def ids_of(record: Record, prefix: str) -> pa.Array:
+    """Name tiles by their slide and their row, or a slide by itself."""
+    if record.level == "slide":
+        return pa.array([f"{prefix}{record.slide_id}"])
+    return _prefixed(f"{prefix}{record.slide_id}:", _tiles(record).cast(pa.string()))
+
+
 def described(record: Record, dropped: list[str]) -> dict[str, Any]:
     """Tell, in the metadata of a part, what `read_kept` and a later run need to know of a piece."""
     return {
@@ -160,9 +167,8 @@ def _samples(record: Record, found: pa.Table, prefix: str) -> pa.Table:
             check_ids(own, record.path, "sample_id")
             columns = {"sample_id": _prefixed(prefix, own)} | known
         elif record.level == "slide":
-            of_slide = pa.array([prefix + str(record.slide_id)]), pa.array([record.slide_id])
-            columns = known | dict(zip(("sample_id", "slide_id"), of_slide, strict=True))
-            columns = {name: columns[name] for name in ("sample_id", "slide_id", *known)}
+            ours = {"sample_id": ids_of(record, prefix), "slide_id": pa.array([record.slide_id])}
+            columns = ours | {name: known[name] for name in known if name not in ours}
         else:
             columns = _of_tiles(record, known, prefix)
         check_names(list(columns), record.path)
@@ -176,10 +182,11 @@ def _samples(record: Record, found: pa.Table, prefix: str) -> pa.Table:
 
 
 def _of_tiles(record: Record, known: Mapping[str, pa.Array], prefix: str) -> dict[str, pa.Array]:
-    tile = pa.array(np.arange(record.first_row, record.first_row + record.n, dtype=np.int32))
-    ids = _prefixed(f"{prefix}{record.slide_id}:", tile.cast(pa.string()))
-    slide = pa.repeat(record.slide_id, record.n)
-    ours = {"sample_id": ids, "slide_id": slide, "tile": tile}
+    ours = {
+        "sample_id": ids_of(record, prefix),
+        "slide_id": pa.repeat(record.slide_id, record.n),
+        "tile": _tiles(record),
+    }
     places = {
         field.name: known[field.name].cast(field.type)
         if field.name in known
@@ -189,6 +196,10 @@ def _of_tiles(record: Record, known: Mapping[str, pa.Array], prefix: str) -> dic
     }
     more = {name: column for name, column in known.items() if name not in PLACES.names}
     return ours | places | more
+
+
+def _tiles(record: Record) -> pa.Array:
+    return pa.array(np.arange(record.first_row, record.first_row + record.n, dtype=np.int32))
 
 
 def _prefixed(prefix: str, ids: pa.Array) -> pa.Array:

@@ -6,7 +6,9 @@
 CREATE OR REPLACE VIEW embeddings AS
 SELECT
     encoder,
-    url_decode(regexp_extract(croma_sql_file, '([^/\\]+)\.parquet$', 1)) AS dataset,
+    url_decode(
+        regexp_extract(croma_sql_file, '[/\\]encoder=[^/\\]+[/\\]([^/\\]+?)(\.parquet$|[/\\])', 1)
+    ) AS dataset,
     sample_id,
     embedding
 FROM main.embedding_files;
