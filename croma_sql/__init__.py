@@ -16,6 +16,9 @@ from croma_sql.errors import (
     StatisticsError,
     WarehouseError,
 )
+from croma_sql.exports.anndata import export_anndata, to_anndata
+from croma_sql.exports.geojson import export_geojson
+from croma_sql.exports.tables import export_table
 from croma_sql.harmonisation.arrays import combat, mean_centred, without_directions
 from croma_sql.progress import progress_bar
 from croma_sql.reports import (
@@ -83,6 +86,9 @@ __all__ = [
     "create_warehouse",
     "differences",
     "enrichment",
+    "export_anndata",
+    "export_geojson",
+    "export_table",
     "harmonise",
     "import_embeddings",
     "import_encoders",
@@ -105,6 +111,7 @@ __all__ = [
     "strata",
     "subgroups",
     "summary",
+    "to_anndata",
     "typed_neighbours",
     "without_directions",
 ]

@@ -12,6 +12,7 @@ from croma_sql.cli import (
     compare,
     consistency,
     demo,
+    export,
     harmonise,
     importing,
     info,
@@ -89,6 +90,7 @@ app.command("consistency")(consistency.consistency)
 app.command("harmonise")(harmonise.harmonise)
 app.command("pool")(pool.pool)
 app.command("sql")(sql.sql)
+app.add_typer(export.app, name="export")
 app.command("info")(info.info)
 app.command("check")(check.check)
 

@@ -21,6 +21,10 @@ Output = Annotated[Path | None, typer.Option(help="A file instead of stdout.")]
 def check_output(form: Format, output: Path | None) -> None:
     """Refuse what cannot go where it is sent."""
     if form is Format.table and output is not None:
-        raise typer.BadParameter("a table cannot go to a file; add --format csv, json or parquet")
-    if form is Format.parquet and output is None:
-        raise typer.BadParameter("Parquet cannot go to the terminal; name a file with --output")
+        raise typer.BadParameter(
+            "a table cannot go to a file; add --format csv, json, parquet or arrow"
+        )
+    if form in (Format.parquet, Format.arrow) and output is None:
+        raise typer.BadParameter(
+            f"{form.capitalize()} cannot go to the terminal; name a file with --output"
+        )

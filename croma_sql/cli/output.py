@@ -17,8 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from croma_sql.errors import CromaSqlError
-from croma_sql.warehouse.publish import publishing
+from croma_sql.exports.tables import Kind, replacing, write_rows
 
 SHOWN_ROWS = 60
 UNBOUNDED = 100_000
@@ -37,6 +36,14 @@ class Format(StrEnum):
     csv = "csv"
     json = "json"
     parquet = "parquet"
+    arrow = "arrow"
+
+
+KINDS: dict[Format, Kind] = {
+    Format.csv: "csv",
+    Format.parquet: "parquet",
+    Format.arrow: "arrow",
+}
 
 
 def console() -> Console:
@@ -126,37 +133,17 @@ def write(frame: pl.DataFrame, form: Format, output: Path | None) -> None:
         _encode(frame, form, sys.stdout.buffer)
         sys.stdout.buffer.flush()
     else:
-        try:
-            _write_file(frame, form, output)
-        except (OSError, RuntimeError) as error:
-            raise CromaSqlError(f"cannot write {output}: {error}") from error
-
-
-def _write_file(frame: pl.DataFrame, form: Format, output: Path) -> None:
-    if output.exists() and not output.is_file():
-        with output.open("wb") as file:
-            _encode(frame, form, file)
-    else:
-        with publishing(output.resolve()) as file:
+        with replacing(output) as file:
             _encode(frame, form, file)
 
 
 def _encode(frame: pl.DataFrame, form: Format, file: BinaryIO) -> None:
-    if form is Format.parquet:
-        frame.write_parquet(file)
-    elif form is Format.json:
+    if form is Format.json:
         rows = _jsonable(frame.to_dicts())
         file.write(json.dumps(rows, indent=1, default=str, ensure_ascii=False).encode() + b"\n")
     else:
-        nested = [name for name, dtype in frame.schema.items() if dtype.is_nested()]
-        if nested:
-            raise CromaSqlError(
-                f"CSV has no lists, which column {nested[0]!r} holds; use --format json or "
-                "parquet, or unnest it in the query"
-            )
-        for start in range(0, max(1, len(frame)), SLICE):
-            text = frame.slice(start, SLICE).write_csv(include_header=start == 0)
-            file.write(text.encode())
+        table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+        write_rows(table.schema, table.to_batches(SLICE), KINDS[form], file)
 
 
 def _jsonable(value: Any) -> Any:

@@ -4,11 +4,11 @@ import duckdb
 import polars as pl
 
 from croma_sql.cli.options import Form, Output, Warehouse, check_output
-from croma_sql.cli.output import Format, write
+from croma_sql.cli.output import KINDS, Format, write
 from croma_sql.errors import CromaSqlError
+from croma_sql.exports.tables import failed, write_relation
 from croma_sql.interrupt import interruptibly
 from croma_sql.session import connect
-from croma_sql.warehouse.views import told
 
 
 def sql(
@@ -26,12 +26,17 @@ def sql(
 
         def answer() -> pl.DataFrame | None:
             relation = con.sql(query)
-            return None if relation is None else pl.DataFrame(relation.pl())
+            if relation is None:
+                return None
+            if output is not None and form in KINDS:
+                write_relation(relation, KINDS[form], output)
+                return None
+            return pl.DataFrame(relation.pl())
 
         try:
             frame = interruptibly(con, answer)
         except duckdb.Error as error:
-            raise CromaSqlError(f"the query fails: {told(error)}") from error
+            raise failed(error) from error
         except pl.exceptions.PolarsError as error:
             raise CromaSqlError(
                 f"a column cannot be shown ({error}); cast it to VARCHAR"

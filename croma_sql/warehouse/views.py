@@ -43,7 +43,7 @@ def damaged(error: duckdb.Error) -> WarehouseError:
     )
 
 
-def told(error: duckdb.Error) -> str:
+def told(error: Exception) -> str:
     """Give DuckDB's words; of what failed within Python, which it quotes step by step, the last."""
     text = str(error).strip()
     if not text.startswith("Traceback"):

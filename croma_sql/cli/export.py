@@ -1,0 +1,123 @@
+"""croma-sql export table, export anndata, export geojson."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from croma_sql.cli.options import M, Warehouse
+from croma_sql.errors import listed
+from croma_sql.exports.anndata import export_anndata
+from croma_sql.exports.geojson import export_geojson
+from croma_sql.exports.tables import export_table
+from croma_sql.progress import progress_bars
+from croma_sql.reports import PUBLISHED_M
+
+app = typer.Typer(
+    help="Take margins, neighbours or any query to other tools.", no_args_is_help=True
+)
+
+Benchmark = Annotated[str | None, typer.Option(help="Whose margins; may be left out if alone.")]
+Encoder = Annotated[str | None, typer.Option(help="Whose margins; may be left out if alone.")]
+Subset = Annotated[str | None, typer.Option(help="Of the benchmark, if samples are in several.")]
+
+
+@app.command("table")
+def table(
+    warehouse: Warehouse,
+    query: Annotated[str, typer.Argument(help="A view such as margins, or a SELECT.")],
+    output: Annotated[Path, typer.Option(help="A .parquet, .csv or .arrow file.")],
+) -> None:
+    """Write a view or a query as Parquet, CSV or Arrow, however many rows it has."""
+    n = export_table(warehouse, query, output)
+    typer.echo(f"{n} rows in {output}")
+
+
+@app.command("anndata")
+def anndata(
+    warehouse: Warehouse,
+    source: Annotated[Path, typer.Argument(help="An .h5ad file.", show_default=False)],
+    output: Annotated[Path, typer.Option(help="The .h5ad file to write.")],
+    benchmark: Benchmark = None,
+    encoder: Encoder = None,
+    subset: Subset = None,
+    m: M = PUBLISHED_M,
+    query: Annotated[
+        str | None,
+        typer.Option(help="Instead of margins, a SELECT that has sample_id and other columns."),
+    ] = None,
+    key: Annotated[str, typer.Option(help="What the names of the columns begin with.")] = "croma",
+    on: Annotated[
+        str | None,
+        typer.Option(help="Column of obs that holds sample ids; default the names of obs."),
+    ] = None,
+) -> None:
+    """Write an .h5ad once more, with margins as columns of obs and all else as it is."""
+    done = export_anndata(
+        warehouse,
+        source,
+        output,
+        benchmark=benchmark,
+        encoder=encoder,
+        subset=subset,
+        m=m,
+        query=query,
+        key=key,
+        on=on,
+    )
+    typer.echo(f"{', '.join(done.columns)} of {done.n} observations in {output}")
+    if done.n_without:
+        typer.echo(f"without a row: {done.n_without} observations: {listed(done.without)}")
+    if done.n_unused:
+        typer.echo(f"without an observation: {done.n_unused} samples: {listed(done.unused)}")
+
+
+@app.command("geojson")
+def geojson(
+    warehouse: Warehouse,
+    output: Annotated[
+        Path, typer.Option(help="A folder for a file per slide, or a .geojson of one.")
+    ],
+    benchmark: Benchmark = None,
+    encoder: Encoder = None,
+    subset: Subset = None,
+    m: M = PUBLISHED_M,
+    slide: Annotated[
+        list[str] | None, typer.Option(help="Only this slide; may be repeated; default all.")
+    ] = None,
+    mpp: Annotated[
+        str | None,
+        typer.Option(
+            help="Micrometres per pixel, for coordinates in micrometres: a number, or the "
+            "attribute that holds it."
+        ),
+    ] = None,
+    tile_size: Annotated[
+        float | None,
+        typer.Option(help="Edge of tiles that do not say it, in the unit of their coordinates."),
+    ] = None,
+) -> None:
+    """Draw tiles coloured by margin, for QuPath: where on a slide an encoder is fragile."""
+    with progress_bars() as report:
+        drawn = export_geojson(
+            warehouse,
+            output,
+            benchmark=benchmark,
+            encoder=encoder,
+            subset=subset,
+            m=m,
+            slides=slide,
+            mpp=_number(mpp),
+            tile_size=tile_size,
+            on_progress=lambda share: report("drawing tiles", share),
+        )
+    undefined = f", {drawn.n_undefined} of them without a margin" if drawn.n_undefined else ""
+    typer.echo(f"{drawn.n} tiles of {len(drawn.files)} slides in {output}{undefined}")
+    typer.echo("next: open a slide in QuPath and drop its file onto it")
+
+
+def _number(text: str | None) -> float | str | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text

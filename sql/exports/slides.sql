@@ -1,0 +1,17 @@
+-- slides: whether it is known where the tiles of each slide lie.
+--
+-- grain   one row per slide, in the order of slide_id
+-- reads   tiles
+-- output  n: tiles; n_nowhere: without coordinates; n_unitless: whose unit is neither 'px' nor 'um';
+--         n_sizeless: without a size; n_unscaled: in 'um', on a slide whose pixels are of unknown size
+-- NULL    slide_id, of tiles that have none
+SELECT
+    slide_id,
+    count(*) AS n,
+    count(*) FILTER (WHERE x IS NULL OR y IS NULL) AS n_nowhere,
+    count(*) FILTER (WHERE coord_unit IS NULL OR coord_unit NOT IN ('px', 'um')) AS n_unitless,
+    count(*) FILTER (WHERE tile_size IS NULL OR NOT tile_size > 0) AS n_sizeless,
+    count(*) FILTER (WHERE coord_unit = 'um' AND (mpp IS NULL OR NOT mpp > 0)) AS n_unscaled
+FROM tiles
+GROUP BY slide_id
+ORDER BY slide_id;
