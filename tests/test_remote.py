@@ -10,6 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
+import h5py
 import numpy as np
 import polars as pl
 import pytest
@@ -25,9 +26,11 @@ from croma_sql.importers.recognise import recognised
 from croma_sql.object_storage import OPTIONS
 from croma_sql.places import is_local, place
 from croma_sql.warehouse import uploading
+from croma_sql.warehouse.parquet import _known_footer
 from croma_sql.warehouse.publish import locked, publishing
 from croma_sql.warehouse.scoring.edge_tables import GroupWriter
 from croma_sql.warehouse.scoring.memory import Cut
+from croma_sql.warehouse.scoring.plan import _digest
 
 NULL = {"on_undefined": "null"}
 
@@ -155,6 +158,55 @@ def test_from_one_bucket_into_another(sources, remote):
     assert done.exit_code == 0, done.output
     assert done.output.startswith("60 vectors of 8 float16 values as encoder 'e', dataset 'd' of")
     assert croma_sql.check(remote) == []
+
+
+def slides(folder, names):
+    """Files of tiles, and what a lab knows of the slides."""
+    (folder / "h5").mkdir()
+    for i, name in enumerate(names):
+        with h5py.File(folder / "h5" / f"{name}.h5", "w") as file:
+            file["features"] = np.random.default_rng(i).random((30, 8), np.float32)
+            file["coords"] = np.arange(60).reshape(30, 2)
+    slide = {"slide_id": names, "label": ["a", "b"] * 2, "centre": ["x", "x", "y", "y"]}
+    pl.DataFrame(slide).write_csv(folder / "slides.csv")
+
+
+def test_slides_are_imported_as_on_a_disk(remote, tmp_path, monkeypatch):
+    """Also where the import was interrupted before its parts were in force."""
+    slides(tmp_path, ["007", "b.c", "d", "é"])
+    options = {"encoder": "e", "dataset": "d", "samples": tmp_path / "slides.csv"}
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr("croma_sql.warehouse.data.slides.locked", lambda root: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            croma_sql.import_embeddings(remote, tmp_path / "h5", **options)
+    assert len(contents(remote)) == 3  # marker, a part and its tiles
+    croma_sql.import_embeddings(tmp_path / "W", tmp_path / "h5", **options)
+    croma_sql.import_embeddings(remote, tmp_path / "h5", **options)
+    assert contents(remote) == contents(tmp_path / "W")
+
+
+def test_slides_of_one_bucket_into_another(storage, remote, tmp_path):
+    slides(tmp_path, ["007", "b.c", "d", "é"])
+    lab = bucket("lab") / "uploaded"
+    lab.fs.put(str(tmp_path), lab.path, recursive=True)
+    options = {"encoder": "e", "dataset": "d", "samples": f"{lab}/slides.csv"}
+    done = croma_sql.import_embeddings(remote, f"{lab}/h5", **options)
+    assert (done.n, done.slides.new, done.dtype) == (120, 4, "float32")
+    croma_sql.add_benchmark(
+        remote,
+        "b",
+        "SELECT sample_id, label, centre AS confounder, slide_id AS group_id FROM samples",
+    )
+    croma_sql.score(remote, **NULL)
+    assert croma_sql.check(remote) == []
+    for remembered in (_digest, _known_footer):
+        remembered.cache_clear()
+    before = len(storage.asked)
+    assert [one.status for one in croma_sql.info(remote).scores] == ["up to date"]
+    read = [path for method, path, *_ in storage.asked[before:] if method == "GET"]
+    assert sum("/embeddings/" in path for path in read) == 2  # the end of the part, and its ids
+    again = croma_sql.import_embeddings(remote, f"{lab}/h5/*.h5", **options)
+    assert (again.slides.new, again.slides.unchanged) == (0, 4)
 
 
 # Publishing
