@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 WHOLE = 64 << 20  # bytes: remote files up to here are fetched at once
 BLOCK = 256 << 10  # bytes: of others, and to look what is in a file, as much at a time
+_LOCAL = "sec2"  # how HDF5 calls files of this machine
 
 
 class Run(NamedTuple):
@@ -98,8 +99,12 @@ def datasets(file: "h5py.File") -> list[str]:
 
 
 def is_written(dataset: "h5py.Dataset") -> bool:
-    """Tell whether all rows have bytes in the file; compressed ones may be without."""
-    if dataset.id.get_create_plist().get_nfilters():
+    """Tell whether all rows have bytes in the file.
+
+    Compressed ones may be without. Of remote files nobody asks: the index of chunks is all over
+    the file.
+    """
+    if dataset.id.get_create_plist().get_nfilters() or dataset.file.driver != _LOCAL:
         return True
     size: int = dataset.size * dataset.id.get_type().get_size()
     return bool(dataset.id.get_storage_size() >= size)
@@ -107,7 +112,7 @@ def is_written(dataset: "h5py.Dataset") -> bool:
 
 def read_rows(dataset: "h5py.Dataset", start: int, stop: int) -> NDArray[Any]:
     """Read rows start to stop of an (n, d) or (1, n, d) dataset, as stored."""
-    runs = find_runs(dataset) if dataset.file.driver == "sec2" and hasattr(os, "preadv") else None
+    runs = find_runs(dataset) if dataset.file.driver == _LOCAL and hasattr(os, "preadv") else None
     if runs is None:
         return np.asarray(dataset[start:stop] if dataset.ndim == 2 else dataset[0, start:stop])
     rows = np.empty((stop - start, dataset.shape[1]), dataset.dtype)
