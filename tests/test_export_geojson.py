@@ -199,6 +199,7 @@ def changed(column, value):
         (tiles().drop("x", "y", "coord_unit"), {}, "samples have no attribute 'x', 'y', 'coord_u"),
         (changed("x", None), {}, "2 tiles of slide '003' have no coordinates. Import them "),
         (changed("coord_unit", pl.lit("mm")), {}, "in neither 'px' nor 'um'. Correct their "),
+        (tiles().with_columns(y=pl.lit("left")), {}, "the query fails: Conversion Error: .*left"),
         (changed("tile_size", 0), {"tile_size": 9}, "2 tiles of slide '003' have no tile_size. G"),
         (changed("slide_id", None), {}, "2 samples have no slide_id. Name slides with --slide"),
         (changed("coord_unit", pl.lit("um")), {"mpp": 0}, "have coordinates in micrometres. Say "),

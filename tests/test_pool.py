@@ -3,6 +3,7 @@
 from importlib.resources import as_file, files
 from itertools import product
 
+import h5py
 import numpy as np
 import polars as pl
 import pytest
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 import croma_sql
 from croma_sql.cli.app import app
 from croma_sql.udfs.acquisitions.pooling import Maxima, Pool
-from croma_sql.warehouse.layout import embeddings_path, samples_path
+from croma_sql.warehouse.layout import embeddings_files, embeddings_path, samples_path
 from croma_sql.warehouse.parquet import read_metadata
 
 HOWS = ("mean", "max", "mean-normalised")
@@ -107,6 +108,24 @@ def test_order_and_files_do_not_show(root, tmp_path, how):
     pooled(other, how=how)
     assert read(other, "e mean", "slides").equals(read(root, "e mean", "slides"))
     assert samples(other).equals(samples(root))
+
+
+def test_parts_of_many_slides_are_one_encoder(root, tmp_path, monkeypatch):
+    """Slides imported from a file each, their vectors in parts of a few tiles."""
+    monkeypatch.setattr("croma_sql.warehouse.data.parts.PART_BYTES", 2048)
+    frame = tiles(dtype=np.float32)
+    (tmp_path / "slides").mkdir()
+    for (slide,), some in frame.group_by("slide_id"):
+        with h5py.File(tmp_path / "slides" / f"{slide}.h5", "w") as file:
+            file["features"] = some["embedding"].to_numpy()
+            file["coords"] = np.repeat(some["x"].to_numpy()[:, None], 2, axis=1)
+    croma_sql.import_embeddings(root, tmp_path / "slides", encoder="e", dataset="d")
+    assert sum(file.encoder == "e" for file in embeddings_files(root)) > 20
+    assert pooled(root).n_vectors == len(frame)
+    pooled(built(tmp_path / "whole", frame))
+    whole = read(tmp_path / "whole", "e mean", "slides")
+    assert read(root, "e mean", "slides").equals(whole)
+    assert croma_sql.check(root) == []
 
 
 def test_who_is_left_out_is_said(root):

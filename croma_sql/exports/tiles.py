@@ -1,7 +1,6 @@
 """Tiles of slides, with their margins and where they lie, in pixels."""
 
 from collections.abc import Iterator, Sequence
-from importlib.resources import files
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -11,7 +10,8 @@ import polars as pl
 from duckdb import CoalesceOperator, ColumnExpression, ConstantExpression, Expression
 
 from croma_sql.errors import WarehouseError, listed
-from croma_sql.exports.tables import rows_of
+from croma_sql.exports.tables import frame_of, rows_of
+from croma_sql.warehouse.views import statement
 
 SLIDE = "slide_id"
 KNOWN = ("sample_id", "margin", "d_so", "d_os", "undefined_reason", SLIDE, "x", "y", "coord_unit")
@@ -69,7 +69,8 @@ def checked_slides(con: duckdb.DuckDBPyConnection, slides: Sequence[str] | None)
     WarehouseError
         A slide without a margin; tiles without slide, coordinates, unit or size.
     """
-    found = {row[SLIDE]: row for row in con.sql(_text("slides")).pl().to_dicts()}
+    counted = frame_of(con, con.sql(statement("exports", "slides")))
+    found = {row[SLIDE]: row for row in counted.to_dicts()}
     unknown = [slide for slide in slides or () if slide not in found]
     if unknown:
         raise WarehouseError(
@@ -120,7 +121,7 @@ def by_slide(
     ------
     a slide, and its tiles as `croma_sql.exports.features.feature` wants them
     """
-    relation = con.sql(_text("tiles"), params={"slides": list(slides)})
+    relation = con.sql(statement("exports", "tiles"), params={"slides": list(slides)})
     _, batches = rows_of(relation, ROWS_AT_ONCE)
     frames = (pl.DataFrame(pl.from_arrow(batch)) for batch in batches)
     tiles = (tile for frame in frames for tile in frame.iter_rows(named=True))
@@ -133,7 +134,3 @@ def _number(name: str) -> Expression:
 
 def _constant(value: float | None) -> Expression:
     return ConstantExpression(value).cast("DOUBLE")
-
-
-def _text(name: str) -> str:
-    return (files("croma_sql.sql") / "exports" / f"{name}.sql").read_text(encoding="utf-8")

@@ -17,9 +17,9 @@ def add_source(con: duckdb.DuckDBPyConnection, name: str, paths: list[Path]) -> 
     try:
         if paths:
             _let_read(con, paths[0])
-            con.sql(_text("sources", name), params=bound).create_view(name)
+            con.sql(statement("sources", name), params=bound).create_view(name)
         else:
-            con.sql(_text("sources", f"no_{name}")).create_view(name)
+            con.sql(statement("sources", f"no_{name}")).create_view(name)
     except duckdb.Error as error:
         raise damaged(error) from error
 
@@ -54,10 +54,11 @@ def told(error: Exception) -> str:
 def add_view(con: duckdb.DuckDBPyConnection, name: str) -> None:
     """Create the view or macro ``sql/views/<name>.sql``."""
     try:
-        con.execute(_text("views", name))
+        con.execute(statement("views", name))
     except duckdb.Error as error:
         raise damaged(error) from error
 
 
-def _text(folder: str, name: str) -> str:
+def statement(folder: str, name: str) -> str:
+    """Read the statement ``sql/<folder>/<name>.sql``."""
     return (files("croma_sql.sql") / folder / f"{name}.sql").read_text(encoding="utf-8")

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 
 import duckdb
@@ -14,7 +13,7 @@ from croma_sql.cohort import as_column, as_text
 from croma_sql.errors import CohortError, WarehouseError, listed
 from croma_sql.udfs.scope import Int
 from croma_sql.warehouse.data.samples import RESERVED
-from croma_sql.warehouse.views import add_source, add_view, damaged
+from croma_sql.warehouse.views import add_source, add_view, damaged, statement
 
 SAMPLE = "sample_id"
 COUNT = "n_pooled"
@@ -69,9 +68,13 @@ def read_groups(datasets: Sequence[Path], by: Sequence[str], prefix: str) -> Gro
         columns = (name for name in con.table("samples").columns if name not in names)
         others = [name for name in columns if name.lower() not in (*RESERVED, COUNT)]
         try:
-            found = con.sql(_text("groups"), params={"names": names, "others": others})
+            found = con.sql(
+                statement("pooling", "groups"), params={"names": names, "others": others}
+            )
             described = found.to_arrow_table()
-            members = con.sql(_text("members"), params={"names": names}).to_arrow_table()
+            members = con.sql(
+                statement("pooling", "members"), params={"names": names}
+            ).to_arrow_table()
         except duckdb.Error as error:
             raise damaged(error) from error
     whole = _whole(described, len(names))
@@ -82,10 +85,6 @@ def read_groups(datasets: Sequence[Path], by: Sequence[str], prefix: str) -> Gro
     place = pc.fill_null(row.take(members.column("place").combine_chunks()), NOWHERE)
     ids = pl.Series(pl.from_arrow(members.column(SAMPLE))).rechunk()
     return Groups(table, differing, ids, place.to_numpy())
-
-
-def _text(name: str) -> str:
-    return (files("croma_sql.sql") / "pooling" / f"{name}.sql").read_text(encoding="utf-8")
 
 
 def _whole(described: pa.Table, n_names: int) -> list[bool]:
