@@ -49,14 +49,25 @@ def opened_store(path: Path, table: str = "", *, to_read: bool = True) -> Iterat
         return
     zarr = library("zarr", path)
     try:
-        store = path if is_local(path) else zarr.storage.FsspecStore.from_upath(path)
-        root = zarr.open_group(store, mode="r", use_consolidated=False)
+        if is_local(path):
+            root = zarr.open_group(path, mode="r", use_consolidated=False)
+        else:
+            root = zarr.open_group(_remote(path), mode="r")
         yield root[table] if table else root
     except CromaSqlError:
         raise
     except Exception as error:  # damaged stores fail in any way
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise SourceError(f"{path} cannot be read: {reason}. Write or copy it again") from error
+
+
+def _remote(path: Any) -> Any:
+    """Make a store of object storage; Zarr has an event loop of its own, and asks in threads."""
+    from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
+    from zarr.storage import FsspecStore
+
+    storage = AsyncFileSystemWrapper(path.fs, asynchronous=True)
+    return FsspecStore(storage, path=path.path, read_only=True)
 
 
 def library(name: str, path: Path) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from croma_sql.errors import SourceError
 from croma_sql.importers.listing import Listing
-from croma_sql.places import below, is_local, place
+from croma_sql.places import is_local, place
 
 STORE = ".zarr"  # a folder that is one thing
 _MAGIC = frozenset("*?[")
@@ -59,9 +59,26 @@ def size_and_time(path: Path) -> tuple[int, int]:
 
     A store is as large as its files together, and as new as the newest.
     """
-    files = [file for file in below(path) if not file.is_dir()] if _is_store(path) else [path]
-    status = [file.stat() for file in files]
-    return sum(one.st_size for one in status), max((one.st_mtime_ns for one in status), default=0)
+    if not _is_store(path):
+        status = path.stat()
+        return status.st_size, status.st_mtime_ns
+    measured = [(0, 0), *(_measured(path) if is_local(path) else _measured_remote(path))]
+    sizes, times = zip(*measured, strict=True)
+    return sum(sizes), max(times)
+
+
+def _measured(store: Path) -> Iterator[tuple[int, int]]:
+    for path in store.rglob("*"):
+        status = path.stat()
+        if stat.S_ISREG(status.st_mode):
+            yield status.st_size, status.st_mtime_ns
+
+
+def _measured_remote(store: Any) -> Iterator[tuple[int, int]]:
+    """Ask once for what is in a store, not once for each of its files."""
+    for about in store.fs.find(store.path, detail=True).values():
+        time = about.get("LastModified")
+        yield about["size"], 0 if time is None else int(time.timestamp() * 1e9)
 
 
 def _globbed(path: Path) -> Found:

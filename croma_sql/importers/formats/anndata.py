@@ -76,7 +76,6 @@ def recognise(path: Path, listing: Listing, options: Options) -> SourceFile | No
     SourceError
         Damaged, more than one table or matrix to choose from, or ids that are not unique.
     """
-    size, mtime_ns = size_and_time(path)
     with opened_store(path, to_read=False) as root:
         found = find_table(root, options.embedding, str(path))
         if found is None:
@@ -85,6 +84,7 @@ def recognise(path: Path, listing: Listing, options: Options) -> SourceFile | No
         group = root[table] if table else root
         matrix = find_matrix(group, embedding, f"{path}{table and f', {table},'}")
         places = next((key for key in PLACES if key in group), None)
+    size, mtime_ns = size_and_time(path)
     obs = read_obs(path, table, mtime_ns)
     if len(obs) != matrix.n:
         raise SourceError(f"{path} has {matrix.n} vectors but {len(obs)} observations in obs")

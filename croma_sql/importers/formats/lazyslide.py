@@ -86,7 +86,6 @@ def recognise(path: Path, listing: Listing, options: Options) -> SourceFile | No
     SourceError
         Damaged, more than one table to choose from, or tiles of several elements.
     """
-    size, mtime_ns = size_and_time(path)
     with opened_store(path, to_read=False) as root:
         about = {name: root.attrs[name] for name in _OF_STORE if name in root.attrs}
         if not about and not _was_saved_alone(root):
@@ -107,6 +106,7 @@ def recognise(path: Path, listing: Listing, options: Options) -> SourceFile | No
         raise SourceError(
             f"{name} has tiles of several elements: {listed(region)}; save one of each"
         )
+    size, mtime_ns = size_and_time(path)
     tiles = _Table(
         path, mtime_ns, table, matrix, region[0], *link["region_key"], *link["instance_key"]
     )
