@@ -454,6 +454,7 @@ def test_the_verb(root):
         f"left out: 2 samples that lack 'slide_id' or 'scanner': '{left[0]}', '{left[1]}'",
         "attributes: 'slide_id', 'scanner', 'n_pooled', 'patient', 'age'",
         "not kept, as they differ within a group: 'x'",
+        "next: a benchmark WHERE dataset = 'D'; one that takes all samples has these too now",
     ]
     assert CliRunner().invoke(app, asked).stdout.splitlines()[0].endswith("(up to date)")
     info = CliRunner().invoke(app, ["info", str(root)]).stdout

@@ -65,6 +65,14 @@ def pool(
     )
     for line in _left_out(done, names):
         typer.echo(line)
+    typer.echo(
+        f"next: a benchmark WHERE dataset = {_quoted(dataset)}; one that takes all samples has "
+        "these too now"
+    )
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _left_out(done: pooling.PooledEncoder, names: list[str]) -> list[str]:
