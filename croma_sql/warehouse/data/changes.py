@@ -50,7 +50,7 @@ def compared(
     Raises
     ------
     SourceError
-        Another file of a slide of which the first is still there.
+        Two files of one slide, here or of which the first was imported and is still there.
     WarehouseError
         A part is lost, and a source that was in it is not there either.
     """
@@ -59,8 +59,14 @@ def compared(
         known[record.key].append(record)
     lost = set(lost)
     changes = Changes()
+    seen: dict[str, str] = {}
     for file in found:
         now = record_of(file, embedding)
+        if seen.setdefault(now.key, now.path) != now.path:
+            raise SourceError(
+                f"slide {now.key!r} is in {seen[now.key]} and in {now.path}; tell slides of one "
+                "name apart by their folders: --slide-id path"
+            )
         before = known.pop(now.key, None) or known.pop(_moved_from(now, known), None)
         if before is None:
             changes.new.append((now, file))

@@ -19,7 +19,6 @@ from croma_sql.warehouse.data.changes import Changes
 from croma_sql.warehouse.data.sources import Record
 
 PART_BYTES = 1 << 27  # of vectors, at most
-SMALL = PART_BYTES // 2  # a part that is rewritten together with what is new
 BESIDE = 128  # bytes that a row takes beside its vector, about: an id and coordinates
 
 
@@ -94,7 +93,7 @@ def _dissolved(changes: Changes, there: Sequence[Record]) -> Collection[str | No
         sizes: dict[str | None, int] = defaultdict(int)
         for record in there:
             sizes[record.part] += record.n * row_bytes(record)
-        small = {part for part, size in sizes.items() if size < SMALL}
+        small = {part for part, size in sizes.items() if size < PART_BYTES // 2}
     return (small | {record.part for record in changes.replaced}) - {None}
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from croma_sql.errors import SourceError, WarehouseError
+from croma_sql.errors import SourceError, WarehouseError, listed
 from croma_sql.importers.sources import SourceFile
 from croma_sql.vectors import OnBadVectors
 from croma_sql.warehouse import layout
@@ -27,6 +27,7 @@ from croma_sql.warehouse.data.merging import Arrival, merged
 from croma_sql.warehouse.data.part_files import Writing
 from croma_sql.warehouse.data.part_threads import OnProgress, write_all
 from croma_sql.warehouse.data.parts import Plan, in_order, planned
+from croma_sql.warehouse.data.schemas import schema_of
 from croma_sql.warehouse.data.sources import Record, read_sources, write_sources
 from croma_sql.warehouse.parquet import write_batches
 from croma_sql.warehouse.publish import locked
@@ -89,7 +90,7 @@ def import_slides(
                 "import meanwhile; run this one again"
             )
         fits(records)
-        notes = _put_samples(asked, plan, changes.replaced)
+        notes = [*_put_samples(asked, plan, changes), *_lacking(asked, records)]
         if records != there:
             path = layout.sources_path(asked.root, asked.encoder, asked.dataset)
             write_sources(path, records, asked.prefix)
@@ -110,18 +111,20 @@ def _lost(asked: Asked, there: Sequence[Record]) -> list[str]:
     return [part for part in parts if not _part(asked, part).exists()]
 
 
-def _put_samples(asked: Asked, plan: Plan, replaced: Sequence[Record]) -> list[str]:
+def _put_samples(asked: Asked, plan: Plan, changes: Changes) -> list[str]:
     """Put samples that arrive among those of the dataset, and attributes with them."""
     root, dataset = asked.root, asked.dataset
     target = layout.samples_path(root, dataset)
     joins = partial(attach, root, dataset=dataset, on=asked.on)
-    if not plan.parts and not replaced:
+    if not plan.parts and not changes.replaced:
         return [joins(table, stored=target, target=target).report for table in asked.cohort]
     with TemporaryDirectory(prefix="croma_sql_") as aside:
         steps = [*(Path(aside) / f"{i}.parquet" for i in range(len(asked.cohort))), target]
-        with merged(_arrival(asked, plan, replaced)) as rows:
+        arrival = _arrival(asked, plan, changes.replaced)
+        notes = _without_attributes(arrival) if changes.new and not asked.cohort else []
+        with merged(arrival) as rows:
             write_batches(steps[0], rows, {"format": layout.FORMAT})
-        return [
+        return notes + [
             joins(table, stored=before, target=after).report
             for table, (before, after) in zip(asked.cohort, pairwise(steps), strict=True)
         ]
@@ -149,6 +152,33 @@ def _arrival(asked: Asked, plan: Plan, replaced: Sequence[Record]) -> Arrival:
         ],
         others=files,
     )
+
+
+def _without_attributes(arrival: Arrival) -> list[str]:
+    """Say what the samples have that those which arrive do not."""
+    arriving = {name for path in arrival.arriving for name in schema_of(path).names}
+    stored = [] if arrival.stored is None else schema_of(arrival.stored).names
+    names = [name for name in stored if name not in arriving]
+    if not names or not arriving:
+        return []
+    return [
+        f"samples that are new have no {listed(names)} yet; join attributes with --samples, or "
+        "later: croma-sql import samples FILE --on COLUMN"
+    ]
+
+
+def _lacking(asked: Asked, records: Sequence[Record]) -> list[str]:
+    """Say which slides have vectors under other encoders only."""
+    elsewhere = imported_by_slide(asked.root, asked.dataset)
+    here = {record.slide_id for record in records}
+    known = {record.slide_id for some in elsewhere.values() for record in some}
+    missing = sorted(str(slide) for slide in known - here - {None})
+    if not missing:
+        return []
+    return [
+        f"{len(missing)} of {len(known | here)} slides of dataset {asked.dataset!r} have vectors under "
+        f"other encoders only: {listed(missing)}"
+    ]
 
 
 def _clean(asked: Asked, records: Sequence[Record]) -> None:
