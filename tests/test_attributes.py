@@ -263,6 +263,10 @@ def test_samples_whose_ids_have_lost_their_zeros_do_not_replace_those_of_vectors
         "2 vectors of encoder 'e' would lose their sample", "'007' is '7' there", "leading zeros"
     ):
         croma_sql.import_samples(root, pl.DataFrame({"sample_id": [7, 8]}), dataset="d")
+    croma_sql.import_samples(root, pl.DataFrame({"sample_id": [17, 18]}), dataset="e")
+    padded = tiles.with_columns(sample_id=pl.Series(["017", "018"]))
+    with raises("2 of 2 vectors have no sample in dataset 'e'", "'017' is '17' there"):
+        croma_sql.import_embeddings(root, padded, encoder="e", dataset="e")
 
 
 def test_attributes_are_joined_on_the_command_line(warehouse, tmp_path):

@@ -61,9 +61,10 @@ def test_features_are_put_into_the_order_of_their_numbers(root, tmp_path, suffix
     found, matrix = whole(path)
     assert found == [f"00{i}" for i in range(7)]
     np.testing.assert_array_equal(matrix, vectors())
-    samples = tiles.select("sample_id", "label")
-    done = croma_sql.import_embeddings(root, path, encoder="e", dataset="d", samples=samples)
+    done = croma_sql.import_embeddings(root, path, encoder="e", dataset="d", samples=path)
     assert (done.n, done.d, done.dtype) == (7, D, "float64")
+    with croma_sql.connect(root) as con:  # features are no attributes of samples
+        assert con.sql("FROM samples").columns == ["sample_id", "dataset", "label"]
 
 
 @pytest.mark.parametrize("precision", ["float16", "float32", "float64"])

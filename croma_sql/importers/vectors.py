@@ -30,12 +30,14 @@ class VectorSource:
     n : number of vectors
     ids : (n,) text, or None where the source has vectors only
     batches : call it to read (rows, d) matrices, in order
+    features : names of the columns, where there is one per feature
     """
 
     name: str
     n: int
     ids: pa.Array | None
     batches: Callable[[], Iterator[Matrix]]
+    features: tuple[str, ...] = ()
 
 
 def read_vectors(source: Any, *, sample_id: str, embedding: str = DEFAULT) -> VectorSource:
@@ -126,7 +128,8 @@ def _from_file(path: Path, sample_id: str, embedding: str) -> VectorSource:
     def batches() -> Iterator[Matrix]:
         return _matrices(table.batches(features.columns, 0, sys.maxsize), name, features)
 
-    return VectorSource(name, len(ids), as_text(as_column(ids, sample_id), sample_id), batches)
+    ids = as_text(as_column(ids, sample_id), sample_id)
+    return VectorSource(name, len(ids), ids, batches, features.columns if features.wide else ())
 
 
 def _from_frame(table: pa.Table, sample_id: str, embedding: str) -> VectorSource:
@@ -139,7 +142,7 @@ def _from_frame(table: pa.Table, sample_id: str, embedding: str) -> VectorSource
         columns = table.select(features.columns).to_batches(BATCH_ROWS)
         return _matrices(columns, name, features)
 
-    return VectorSource(name, len(table), ids, batches)
+    return VectorSource(name, len(table), ids, batches, features.columns if features.wide else ())
 
 
 def _features(schema: pa.Schema, embedding: str, name: str, option: str) -> Features:

@@ -17,6 +17,7 @@ from croma_sql.cohort import as_column, as_text
 from croma_sql.errors import SourceError, listed
 from croma_sql.importers.finding import size_and_time
 from croma_sql.importers.formats import tables
+from croma_sql.importers.spellings import lost_zeros
 from croma_sql.importers.tables import is_path
 from croma_sql.importers.vectors import VectorSource, read_vectors
 from croma_sql.places import is_local, place
@@ -59,6 +60,9 @@ def import_whole(
     named = {} if embedding is None else {"embedding": embedding}
     vectors = read_vectors(source, sample_id=sample_id, **named)
     table = None if samples is None else samples_table(samples, sample_id=sample_id)
+    if table is not None:  # perhaps the same file
+        features = [name for name in vectors.features if name in table.column_names]
+        table = table.drop_columns(features)
     root = layout.create_warehouse(warehouse)
     path = layout.embeddings_path(root, encoder, dataset)
     manifest = None if table is None else table.column("sample_id").combine_chunks()
@@ -159,12 +163,13 @@ def _ids_of(vectors: VectorSource, ids: Any, manifest: pa.Array | None, column: 
 
 def _check_match(found: pa.Array, known: pa.Array, name: str, dataset: str) -> None:
     strangers = found.filter(pc.invert(pc.is_in(found, known)))
+    missing = known.filter(pc.invert(pc.is_in(known, found)))
     if len(strangers):
+        cure = lost_zeros(strangers, missing) or "Add the samples, or remove the vectors"
         raise SourceError(
             f"{name}: {len(strangers)} of {len(found)} vectors have no sample in dataset "
-            f"{dataset!r}: {listed(strangers.to_pylist())}. Add the samples, or remove the vectors"
+            f"{dataset!r}: {listed(strangers.to_pylist())}. {cure}"
         )
-    missing = known.filter(pc.invert(pc.is_in(known, found)))
     if len(missing):
         raise SourceError(
             f"{name}: {len(missing)} of {len(known)} samples of dataset {dataset!r} have no "
