@@ -2,12 +2,14 @@
 
 import tempfile
 from collections.abc import Iterable, Iterator
+from io import BufferedReader
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 from croma_sql.errors import CromaSqlError
 
 Version = tuple[int | str, ...]
+STREAM = 1 << 24  # bytes at once, where a file is read from its beginning to its end
 
 _S3 = ("s3", "s3a")
 _KNOWN = "croma_sql_known"  # names of files, on a storage that is frozen
@@ -60,6 +62,14 @@ def place(where: str | Path) -> Path:
 def is_local(path: Path) -> bool:
     """Tell a path of this machine from one of object storage."""
     return isinstance(path, Path)
+
+
+def opened(path: Path, ahead: int = STREAM) -> BufferedReader:
+    """Open a file to read, on object storage so many bytes beyond what is asked for."""
+    if is_local(path):
+        return path.open("rb")
+    storage: Any = path
+    return cast(BufferedReader, storage.open("rb", block_size=ahead, cache_type="readahead"))
 
 
 def version_of(path: Path) -> Version:

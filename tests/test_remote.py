@@ -24,7 +24,7 @@ import croma_sql
 from croma_sql.cli.app import app
 from croma_sql.importers.recognise import recognised
 from croma_sql.object_storage import OPTIONS
-from croma_sql.places import is_local, place
+from croma_sql.places import frozen, is_local, opened, place
 from croma_sql.warehouse import uploading
 from croma_sql.warehouse.parquet import _known_footer
 from croma_sql.warehouse.publish import locked, publishing
@@ -378,6 +378,16 @@ def test_what_is_asked_of_the_storage(storage, remote):
         assert asked(lambda query=query: opened[0].sql(query).fetchall()) == 0
     assert asked(lambda: croma_sql.score(remote, **NULL)) <= 30
     assert asked(lambda: croma_sql.info(remote)) <= 20
+
+
+def test_large_files_are_streamed(storage, remote):
+    with publishing(remote / "d.bin") as file:
+        file.write(bytes(20 << 20))
+    path = frozen(remote) / "d.bin"
+    before = len(storage.asked)
+    with opened(path) as file:
+        assert sum(map(len, iter(lambda: file.read(1 << 18), b""))) == 20 << 20
+    assert len(storage.asked) - before == 2
 
 
 def test_a_connection_never_mixes_old_and_new(remote):

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from croma_sql.importers.tables import unreadable
-from croma_sql.places import Version, is_local, version_of
+from croma_sql.places import STREAM, Version, is_local, opened, version_of
 from croma_sql.warehouse.publish import publishing
 
 METADATA_KEY = b"croma_sql"
 WRITING = {"compression": "zstd", "write_page_checksum": True}
 ROW_GROUP = 1 << 17  # rows
-A_FOOTER, A_STREAM = 1 << 16, 1 << 24  # bytes read ahead, and at once, on object storage
+A_FOOTER = 1 << 16  # bytes read ahead on object storage, where there is no need for more
 
 
 def write_table(path: Path, table: pa.Table, about: dict[str, Any]) -> None:
@@ -92,13 +92,13 @@ def read_batches(path: Path, rows: int, columns: list[str]) -> Iterator[pa.Recor
 
     Unbuffered, which is the leanest way: no column is read ahead as a whole.
     """
-    with _opened(path, A_STREAM, pre_buffer=False, buffer_size=1 << 20) as file:
+    with _opened(path, STREAM, pre_buffer=False, buffer_size=1 << 20) as file:
         yield from file.iter_batches(rows, columns=columns)
 
 
 def read_rows(path: Path, start: int, n: int, columns: list[str]) -> pa.Table:
     """Read some rows of a file, and little more of it; errors as `read_footer`."""
-    with _opened(path, A_STREAM, pre_buffer=False, buffer_size=1 << 20) as file:
+    with _opened(path, STREAM, pre_buffer=False, buffer_size=1 << 20) as file:
         sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
         ends = list(accumulate(sizes))
         groups = [i for i, end in enumerate(ends) if end > start and end - sizes[i] < start + n]
@@ -110,13 +110,9 @@ def read_rows(path: Path, start: int, n: int, columns: list[str]) -> pa.Table:
 def _opened(path: Path, ahead: int, **how: Any) -> Iterator[pq.ParquetFile]:
     try:
         with ExitStack() as files:
-            source = path if is_local(path) else files.enter_context(_remote(path, ahead))
+            source = path if is_local(path) else files.enter_context(opened(path, ahead))
             yield files.enter_context(
                 pq.ParquetFile(source, page_checksum_verification=True, **how)
             )
     except (OSError, pa.ArrowException) as error:
         raise unreadable(path, error) from error
-
-
-def _remote(path: Any, ahead: int) -> Any:
-    return path.open("rb", block_size=ahead, cache_type="readahead")

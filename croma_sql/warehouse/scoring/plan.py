@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from croma_sql.errors import BenchmarkError, ScoringError, listed
-from croma_sql.places import Version, version_of
+from croma_sql.places import Version, opened, version_of
 from croma_sql.version import __version__
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks.designs import filled_cells, lost
@@ -161,7 +161,7 @@ def _digest(path: Path, version: Version) -> bytes:
     pieces = read_metadata(path).get("pieces") if layout.is_part(path) else None
     if pieces:
         return hashlib.sha256(json.dumps(pieces, sort_keys=True).encode()).digest()
-    with path.open("rb") as file:
+    with opened(path) as file:
         return hashlib.file_digest(file, "sha256").digest()
 
 
