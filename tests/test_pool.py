@@ -171,7 +171,7 @@ def test_attributes_are_kept_where_groups_agree(root):
     odd = 'it\'s a "patient" of / ünïcode'
     frame = tiles().with_columns(
         pl.col("patient").alias(odd),
-        pl.col("patient").alias("place"),
+        *(pl.col("patient").alias(word) for word in ("place", "name", "key")),
         n_pooled=pl.col("x"),
         sometimes=pl.when(pl.col("x") % 3 == 0).then("patient"),
         never=pl.lit(None, pl.String),
@@ -180,7 +180,8 @@ def test_attributes_are_kept_where_groups_agree(root):
     )
     done = pooled(built(root, frame))
     found = samples(root)
-    kept = ["slide_id", "n_pooled", "patient", "age", odd, "place", "sometimes", "never", "day"]
+    kept = ["slide_id", "n_pooled", "patient", "age", odd, "place", "name", "key"]
+    kept += ["sometimes", "never", "day"]
     assert done.kept == kept
     assert done.differing == ["scanner", "x", "parts"]
     assert found.columns == ["sample_id", *done.kept]

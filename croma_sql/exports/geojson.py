@@ -86,7 +86,7 @@ def export_geojson(
     with connect(warehouse) as con:
         scope, rows = margins(con, warehouse, asked, m)
         place_tiles(con, rows, mpp, tile_size)
-        found = checked_slides(con, slides)
+        found = checked_slides(con, [slides] if isinstance(slides, str) else slides)
         files = _files(output, list(found))
         done = _Done(sum(found.values()), on_progress)
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from croma_sql.cohort import as_column, as_text
 from croma_sql.errors import CohortError, WarehouseError, listed
+from croma_sql.interrupt import interruptibly
 from croma_sql.udfs.scope import Int
 from croma_sql.warehouse.data.samples import RESERVED
 from croma_sql.warehouse.views import add_source, add_view, damaged, statement
@@ -68,13 +69,8 @@ def read_groups(datasets: Sequence[Path], by: Sequence[str], prefix: str) -> Gro
         columns = (name for name in con.table("samples").columns if name not in names)
         others = [name for name in columns if name.lower() not in (*RESERVED, COUNT)]
         try:
-            found = con.sql(
-                statement("pooling", "groups"), params={"names": names, "others": others}
-            )
-            described = found.to_arrow_table()
-            members = con.sql(
-                statement("pooling", "members"), params={"names": names}
-            ).to_arrow_table()
+            described = _read(con, "groups", names=names, others=others)
+            members = _read(con, "members", names=names)
         except duckdb.Error as error:
             raise damaged(error) from error
     whole = _whole(described, len(names))
@@ -85,6 +81,11 @@ def read_groups(datasets: Sequence[Path], by: Sequence[str], prefix: str) -> Gro
     place = pc.fill_null(row.take(members.column("place").combine_chunks()), NOWHERE)
     ids = pl.Series(pl.from_arrow(members.column(SAMPLE))).rechunk()
     return Groups(table, differing, ids, place.to_numpy())
+
+
+def _read(con: duckdb.DuckDBPyConnection, name: str, **asked: list[str]) -> pa.Table:
+    relation = con.sql(statement("pooling", name), params=asked)
+    return interruptibly(con, relation.to_arrow_table)
 
 
 def _whole(described: pa.Table, n_names: int) -> list[bool]:

@@ -145,8 +145,8 @@ def pool(
     [('s1', 's1', 2, [0.5, 0.5]), ('s2', 's2', 1, [1.0, 2.0])]
     """
     root = layout.open_warehouse(warehouse)
-    datasets = None if from_datasets is None else list(from_datasets)
-    recipe = Recipe(encoder, [by] if isinstance(by, str) else list(by), how, datasets, prefix)
+    datasets = None if from_datasets is None else _names(from_datasets)
+    recipe = Recipe(encoder, _names(by), how, datasets, prefix)
     if to == encoder:
         raise WarehouseError(f"{to!r} cannot be pooled into itself; name the new encoder with --to")
     find = partial(origin, root, recipe, dataset)
@@ -180,6 +180,10 @@ def pool(
     with publishing(target, committing) as file:
         write(file, groups, vectors, shape, how, about)
     return report
+
+
+def _names(given: Sequence[str]) -> list[str]:
+    return [given] if isinstance(given, str) else list(given)
 
 
 def _told_before(target: Path) -> PooledEncoder:
