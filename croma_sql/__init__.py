@@ -44,6 +44,7 @@ from croma_sql.udfs.scope import Progress
 from croma_sql.version import __version__
 from croma_sql.warehouse.benchmarks.selects import add_benchmark
 from croma_sql.warehouse.checks.check import check
+from croma_sql.warehouse.data.attributes import join_attributes
 from croma_sql.warehouse.data.embeddings import import_embeddings
 from croma_sql.warehouse.data.encoders import import_encoders
 from croma_sql.warehouse.data.harmonise import harmonise
@@ -94,6 +95,7 @@ __all__ = [
     "import_encoders",
     "import_samples",
     "info",
+    "join_attributes",
     "margins",
     "mean_centred",
     "neighbours",

@@ -1,5 +1,12 @@
-"""Read what others wrote, a module per kind of source.
+"""Read what others wrote: the only modules that know how.
 
-tables.py   samples: CSV, TSV, Parquet, Arrow files, any frame
-vectors.py  embeddings: .npy, Parquet, Arrow files, any frame, arrays
+sources.py       what importers give: a file of vectors, recognised and measured but not yet read
+recognise.py     which files of a folder are whose: finding.py lists them, formats/ has a module per
+                 writer, joining.py joins coordinates, together.py says what they have in common
+vectors.py       embeddings that come as one: .npy, a table, a frame, an array
+tables.py        samples and encoders: text (delimited.py), excel.py, Parquet, Arrow, any frame
+attributes.py    of a cohort, matched with samples; spellings.py knows ids that are written otherwise
+table_files.py   rows of tables in batches; features.py tells which columns are vectors
+anndata_tables.py, hdf5_datasets.py, torch_archives.py, polygons.py
+                 what is in files of that kind
 """

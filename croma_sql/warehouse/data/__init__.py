@@ -1,6 +1,6 @@
 """What was imported, or made from that.
 
-samples.py             ids and attributes
+samples.py             ids and attributes; attributes.py joins those of a cohort
 encoders.py            attributes of encoders
 embeddings.py          vectors, a file per encoder and dataset; embedding_files.py reads them back
 harmonise.py           an encoder without a confounder, into a new one; harmonised_vectors.py
