@@ -1,3 +1,4 @@
+import os
 import signal
 from pathlib import Path
 
@@ -40,3 +41,26 @@ def shared():
 def root(tmp_path):
     """Place for a warehouse, under a name that takes some quoting."""
     return tmp_path / 'it\'s a "house" für %20'
+
+
+@pytest.fixture(scope="session")
+def storage():
+    """Object storage, to which the environment leads."""
+    from storage import Storage
+
+    server = Storage()
+    with pytest.MonkeyPatch.context() as environment:
+        for name in [name for name in os.environ if name.startswith("AWS_")]:
+            environment.delenv(name)
+        for name, value in server.environment.items():
+            environment.setenv(name, value)
+        yield server
+    server.stop()
+
+
+@pytest.fixture
+def remote(storage, request):
+    """Place for a warehouse in a bucket of its own, under a name that takes some quoting."""
+    from storage import bucket
+
+    return bucket(f"test-{abs(hash(request.node.nodeid))}") / "it's für %20"

@@ -2,7 +2,11 @@
 
 import logging
 
+from mistakes import SELECT, import_tiles, tiles
 from moto.server import ThreadedMotoServer
+
+import croma_sql
+from croma_sql.places import is_local, place
 
 ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "key",
@@ -48,3 +52,24 @@ class Storage:
         start_response(status, [("Content-Type", "application/xml")])
         told = f"<Error><Code>{code}</Code><Message>{code}</Message></Error>"
         return [b"" if environ["REQUEST_METHOD"] == "HEAD" else told.encode()]
+
+
+def bucket(name):
+    """Make a bucket; gives its place."""
+    root = place(f"s3://{name}")
+    root.fs.mkdir(name)
+    return root
+
+
+def contents(root):
+    if is_local(root):
+        return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
+    names = root.fs.find(root.path)
+    return {name.removeprefix(f"{root.path}/"): root.fs.cat_file(name) for name in names}
+
+
+def import_and_benchmark(root):
+    frame = tiles()
+    import_tiles(root, frame)
+    croma_sql.add_benchmark(root, "b", SELECT)
+    return frame

@@ -1,13 +1,7 @@
 """Warehouses and sources on object storage: the same as on a disk, and whole at any time."""
 
-import os
 import shlex
-import signal
-import subprocess
 import sys
-import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
 import h5py
@@ -16,60 +10,21 @@ import polars as pl
 import pytest
 from acquired import samples as acquired
 from cohorts import random_cohort
-from mistakes import SELECT, import_tiles, raises, tiles
-from storage import Storage
+from mistakes import SELECT, import_tiles, raises
+from storage import bucket, contents, import_and_benchmark
 from typer.testing import CliRunner
 
 import croma_sql
 from croma_sql.cli.app import app
 from croma_sql.importers.recognise import recognised
 from croma_sql.object_storage import OPTIONS
-from croma_sql.places import frozen, is_local, opened, place
-from croma_sql.warehouse import uploading
+from croma_sql.places import frozen, opened
 from croma_sql.warehouse.parquet import _known_footer
-from croma_sql.warehouse.publish import locked, publishing
-from croma_sql.warehouse.scoring.edge_tables import GroupWriter
+from croma_sql.warehouse.publish import publishing
 from croma_sql.warehouse.scoring.memory import Cut
 from croma_sql.warehouse.scoring.plan import _digest
 
 NULL = {"on_undefined": "null"}
-
-
-@pytest.fixture(scope="module")
-def storage():
-    server = Storage()
-    with pytest.MonkeyPatch.context() as environment:
-        for name in [name for name in os.environ if name.startswith("AWS_")]:
-            environment.delenv(name)
-        for name, value in server.environment.items():
-            environment.setenv(name, value)
-        yield server
-    server.stop()
-
-
-def bucket(name):
-    """Make a bucket; gives its place."""
-    root = place(f"s3://{name}")
-    root.fs.mkdir(name)
-    return root
-
-
-@pytest.fixture
-def remote(storage, request):
-    """A place for a warehouse, under a name that takes some quoting."""
-    return bucket(f"test-{abs(hash(request.node.name))}") / "it's für %20"
-
-
-def contents(root):
-    if is_local(root):
-        return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
-    names = root.fs.find(root.path)
-    return {name.removeprefix(f"{root.path}/"): root.fs.cat_file(name) for name in names}
-
-
-def uploads(root):
-    """Uploads that are neither complete nor aborted."""
-    return root.fs.list_multipart_uploads(root.path.partition("/")[0])
 
 
 # The same as on a disk
@@ -111,13 +66,6 @@ def test_every_byte_and_every_word_is_the_same(storage, tmp_path, monkeypatch):
             said.append(done.output.replace(str(root), "W"))
         assert said[1] == said[0]
     assert croma_sql.check(there) == []
-
-
-def import_and_benchmark(root):
-    frame = tiles()
-    import_tiles(root, frame)
-    croma_sql.add_benchmark(root, "b", SELECT)
-    return frame
 
 
 # Sources
@@ -207,154 +155,6 @@ def test_slides_of_one_bucket_into_another(storage, remote, tmp_path):
     assert sum("/embeddings/" in path for path in read) == 2  # the end of the part, and its ids
     again = croma_sql.import_embeddings(remote, f"{lab}/h5/*.h5", **options)
     assert (again.slides.new, again.slides.unchanged) == (0, 4)
-
-
-# Publishing
-
-
-def test_a_file_is_not_there_before_it_is_whole(remote):
-    path = remote / "d.txt"
-    for old, new in ((None, b"one"), (b"one", b"another")):
-        with publishing(path) as file:
-            file.write(new)
-            file.flush()
-            assert contents(remote).get("d.txt") == old
-        assert contents(remote) == {"d.txt": new}
-
-
-def test_an_exception_leaves_the_old_file_and_no_upload(remote):
-    path = remote / "d.txt"
-    with publishing(path) as file:
-        file.write(b"old")
-    for error, size in ((ValueError, 3), (KeyboardInterrupt, 60 << 20)):
-        with pytest.raises(error), publishing(path) as file:
-            file.write(bytes(size))
-            assert len(uploads(remote)) == (size > 50 << 20)  # of which less is kept here
-            raise error
-        assert contents(remote) == {"d.txt": b"old"}
-        assert uploads(remote) == []
-
-
-def test_an_upload_that_fails_is_told_and_aborted(storage, remote):
-    path = remote / "d.txt"
-    with publishing(path) as file:
-        file.write(b"old")
-    name = remote.path.partition("/")[0]
-    storage.refuse(name, "403 Forbidden", "AccessDenied", lambda e: e["REQUEST_METHOD"] == "PUT")
-    with raises(f"cannot write {path}: access is denied", "It is as it was"), publishing(path) as f:
-        f.write(b"new")
-    del storage.refused[name]
-    assert contents(remote) == {"d.txt": b"old"}
-    assert uploads(remote) == []
-
-
-UPLOADING = """
-import sys
-from croma_sql.places import place
-from croma_sql.warehouse.publish import publishing
-with publishing(place(sys.argv[1]) / "d.txt") as file:
-    file.write(bytes(60 << 20))
-    print("begun", flush=True)
-    sys.stdin.read()
-"""
-
-
-def test_a_writer_that_is_killed_leaves_the_old_file(remote):
-    path = remote / "d.txt"
-    with publishing(path) as file:
-        file.write(b"old")
-    command = [sys.executable, "-c", UPLOADING, str(remote)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
-        assert child.stdout.readline() == b"begun\n"
-        assert contents(remote) == {"d.txt": b"old"}
-        child.send_signal(signal.SIGKILL)
-    assert contents(remote) == {"d.txt": b"old"}
-    assert len(uploads(remote)) == 1  # which no reader sees, and which the bucket may let expire
-    with publishing(path) as file:
-        file.write(b"new")
-    assert contents(remote) == {"d.txt": b"new"}
-
-
-def test_readers_see_the_old_scores_until_the_new_ones_are_whole(remote, monkeypatch):
-    import_and_benchmark(remote)
-    croma_sql.score(remote, **NULL)
-    before, seen = contents(remote), []
-    finished = GroupWriter.finish
-
-    def finish(writer, about):
-        finished(writer, about)
-        seen.append(contents(remote))
-
-    monkeypatch.setattr(GroupWriter, "finish", finish)
-    croma_sql.score(remote, m=25, **NULL)
-    assert seen == [before]
-    (name,) = (name for name, data in contents(remote).items() if data != before[name])
-    assert name == "scores/typed_neighbours/benchmark=b/encoder=e/typed_neighbours.parquet"
-
-
-# Writers at once
-
-
-def test_a_lock_is_held_by_one_and_freed(remote, monkeypatch):
-    monkeypatch.setattr(uploading, "_PAUSE", 0.01)
-    order = []
-
-    def second():
-        with locked(remote):
-            order.append("second")
-
-    with ThreadPoolExecutor(1) as pool:
-        with locked(remote):
-            waiting = pool.submit(second)
-            time.sleep(0.1)
-            order.append("first")
-        waiting.result()
-    assert order == ["first", "second"]
-    assert contents(remote) == {}
-
-
-def test_a_lock_that_is_left_is_told(remote, monkeypatch):
-    import_tiles(remote)
-    monkeypatch.setattr(uploading, "PATIENCE", 0.1)
-    remote.fs.pipe_file(f"{remote.path}/.lock", b"process 7 on gpu1, since noon")
-    before = contents(remote)
-    who = "process 7 on gpu1, since noon"
-    with raises(f"{remote} is held by a writer ({who})", f"delete {remote}/.lock"):
-        croma_sql.import_samples(remote, tiles().drop("embedding"), dataset="d")
-    assert contents(remote) == before
-    (remote / ".lock").unlink()
-    croma_sql.import_samples(remote, tiles().drop("embedding"), dataset="d")
-
-
-def test_storage_without_conditions_has_no_lock(storage, remote):
-    storage.refuse(
-        remote.path.partition("/")[0],
-        "501 Not Implemented",
-        "NotImplemented",
-        lambda environ: "HTTP_IF_NONE_MATCH" in environ,
-    )
-    import_tiles(remote)
-    assert croma_sql.check(remote) == []
-
-
-def test_imports_at_once_check_each_other(remote):
-    """Each says that its ids are in another dataset but for one, which was first."""
-    croma_sql.create_warehouse(remote)
-    samples = tiles().drop("embedding")
-    begin = threading.Barrier(4)
-
-    def imported(dataset):
-        begin.wait()
-        try:
-            return croma_sql.import_samples(remote, samples, dataset=dataset)
-        except croma_sql.WarehouseError as error:
-            return str(error)
-
-    with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(imported, "abcd"))
-    assert sorted(map(type, found), key=str) == [int, str, str, str]
-    assert all("40 sample_id(s) are already in dataset" in one for one in found if one != 40)
-    assert croma_sql.check(remote) == []
 
 
 # Reading
