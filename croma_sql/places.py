@@ -85,6 +85,15 @@ def scratch(root: Path) -> Path:
     return root if is_local(root) else Path(tempfile.gettempdir())
 
 
+def names_in(folder: Path) -> list[str]:
+    """Names of what a folder holds; on object storage not that of the folder, which may be one."""
+    if is_local(folder):
+        return [path.name for path in folder.iterdir()]
+    storage: Any = folder
+    names = storage.fs.ls(storage.path.rstrip("/"), detail=False)
+    return [name.rpartition("/")[2] for name in names if not name.endswith("/")]
+
+
 def below(folder: Path) -> list[Path]:
     """Find what lies below a folder, at any depth, in the order of the parts of paths.
 
@@ -112,7 +121,8 @@ def _begins_with(folder: Any, start: str) -> Iterator[Path]:
         names = [name for name in known if name.startswith(f"{root}/{start}")]
     else:
         names = folder.fs.find(root, prefix=start) if start else folder.fs.find(root)
-    return (folder.joinpath(name.removeprefix(f"{root}/")) for name in names)
+    files = (name for name in names if not name.endswith("/"))
+    return (folder.joinpath(name.removeprefix(f"{root}/")) for name in files)
 
 
 def _in_order(paths: Iterable[Path]) -> list[Path]:

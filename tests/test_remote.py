@@ -236,6 +236,12 @@ def test_benchmarks_read_nothing_but_the_samples(storage, remote):
 # What goes wrong
 
 
+def test_a_folder_that_a_console_has_made_is_empty(remote):
+    remote.fs.call_s3("put_object", Bucket=remote.parts[0][:-1], Key=f"{remote.name}/", Body=b"")
+    import_tiles(remote)
+    assert croma_sql.check(remote) == []
+
+
 def test_no_warehouse_there(remote):
     with raises(f"{remote} is not a warehouse (it has no warehouse.json)", "croma-sql import"):
         croma_sql.connect(remote)

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from croma_sql.errors import WarehouseError
-from croma_sql.places import below, is_local, matching, place
+from croma_sql.places import below, is_local, matching, names_in, place
 from croma_sql.warehouse.parquet import read_table
 from croma_sql.warehouse.publish import MARKER, publishing
 from croma_sql.warehouse.scoring.schemas import SCHEMAS, Table
@@ -74,7 +74,7 @@ def create_warehouse(root: str | Path) -> Path:
         if (root / MARKER).exists():
             return open_warehouse(root)
         holds_others = root.exists() and (
-            not root.is_dir() or any(not _is_hidden(path) for path in root.iterdir())
+            not root.is_dir() or not all(name.startswith(".") for name in names_in(root))
         )
     except OSError as error:
         raise WarehouseError(f"{root} cannot be read: {error.strerror or error}") from error
@@ -353,10 +353,6 @@ def _segment(name: str, what: str) -> str:
 
 def _value(folder: Path) -> str:
     return unquote(folder.name.partition("=")[2])
-
-
-def _is_hidden(path: Path) -> bool:
-    return path.name.startswith(".")
 
 
 def _inside(root: Path, pattern: str) -> Iterator[Path]:
