@@ -6,7 +6,6 @@ import zlib
 import h5py
 import numpy as np
 import polars as pl
-import pytest
 
 import croma_sql
 from croma_sql.warehouse.data import parts
@@ -15,10 +14,9 @@ D = 8
 PART = 100  # rows of such vectors that make a part
 
 
-@pytest.fixture
-def small_parts(monkeypatch):
-    """Parts of 100 rows, and not of 128 MB."""
-    monkeypatch.setattr(parts, "PART_BYTES", PART * (2 * D + parts.BESIDE))
+def part_bytes():
+    """Bytes of a part that is to hold so many rows."""
+    return PART * (2 * D + parts.BESIDE)
 
 
 def vectors(slide, n, d=D, dtype=np.float16):

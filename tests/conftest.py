@@ -4,8 +4,10 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from by_slide import part_bytes
 
 import croma_sql
+from croma_sql.warehouse.data import parts
 
 COMPILED = Path(croma_sql.udfs.__file__).resolve().parent
 SHARED = Path(__file__).parents[2] / "shared" / "data"
@@ -64,3 +66,9 @@ def remote(storage, request):
     from storage import bucket
 
     return bucket(f"test-{abs(hash(request.node.nodeid))}") / "it's für %20"
+
+
+@pytest.fixture
+def small_parts(monkeypatch):
+    """Vectors imported by slide in parts of 100 rows, and not of 128 MB."""
+    monkeypatch.setattr(parts, "PART_BYTES", part_bytes())

@@ -13,7 +13,6 @@ from by_slide import (
     part_files,
     places,
     samples,
-    small_parts,
     stored,
     table,
     vectors,

@@ -33,8 +33,8 @@ class Arrival:
     dataset, level : of these samples
     arriving : files of samples, those of one part each
     stored : file of the samples that are there; None: none yet
-    replaced : parts, and what in them is replaced
-    kept : further parts of the same encoder and dataset
+    replaced, kept : what of the same encoder and dataset is replaced, and what stays: records,
+        and the parts in which they are
     held : files of vectors of other encoders of the dataset
     others : files of samples of other datasets, by name
     """
@@ -44,7 +44,7 @@ class Arrival:
     arriving: Sequence[Path]
     stored: Path | None
     replaced: Sequence[tuple[Path, Record]]
-    kept: Sequence[Path]
+    kept: Sequence[tuple[Path, Record]]
     held: Sequence[Path]
     others: dict[str, Path]
 
@@ -107,7 +107,7 @@ def _check(con: duckdb.DuckDBPyConnection, arrival: Arrival) -> None:
                 f"{n} sample_id(s) are in more than one row of the sources: {listed(some)}. Give "
                 "every sample its own id"
             )
-        n, some = _taken(con, arrival.kept)
+        n, some = _taken(con, _ids(arrival.kept))
         if n:
             raise SourceError(
                 f"{n} sample_id(s) have vectors of this encoder from other files, which are kept: "
@@ -115,7 +115,7 @@ def _check(con: duckdb.DuckDBPyConnection, arrival: Arrival) -> None:
                 "every sample its own id"
             )
     for other, path in arrival.others.items():
-        n, some = _taken(con, [path])
+        n, some = _taken(con, rows_of([path], IDS))
         if n:
             raise WarehouseError(
                 f"{n} sample_id(s) are already in dataset {other!r}: {listed(some)}. Ids are "
@@ -167,10 +167,10 @@ def _fetched(
         yield from pa.table(batch).cast(schema).to_batches()
 
 
-def _ids(replaced: Iterable[tuple[Path, Record]]) -> pa.RecordBatchReader:
+def _ids(records: Iterable[tuple[Path, Record]]) -> pa.RecordBatchReader:
     some = (
         read_rows(part, record.part_row, record.stored, IDS.names).cast(IDS)
-        for part, record in replaced
+        for part, record in records
     )
     return pa.RecordBatchReader.from_batches(IDS, (b for table in some for b in table.to_batches()))
 
@@ -179,8 +179,10 @@ def _table(con: duckdb.DuckDBPyConnection, name: str, rows: pa.RecordBatchReader
     con.from_arrow(rows).create(name)
 
 
-def _taken(con: duckdb.DuckDBPyConnection, elsewhere: Sequence[Path]) -> tuple[int, list[str]]:
-    _table(con, "elsewhere", rows_of(elsewhere, IDS))
+def _taken(
+    con: duckdb.DuckDBPyConnection, elsewhere: pa.RecordBatchReader
+) -> tuple[int, list[str]]:
+    _table(con, "elsewhere", elsewhere)
     found = _found(con, "taken")
     con.execute("DROP TABLE elsewhere")
     return found

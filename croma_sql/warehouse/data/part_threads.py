@@ -29,20 +29,18 @@ def write_all(
     stopped = threading.Event()
     tally = _Tally(parts, on_progress)
     records: list[Record] = []
-    with ThreadPoolExecutor(threads, thread_name_prefix="import") as pool:
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="import")
+    try:
         futures = [pool.submit(written, part, how, read.put, stopped.is_set) for part in parts]
-        try:
-            for future in futures:
-                while not wait([future], timeout=WAKE).done:
-                    tally.add(read)
-                records += future.result()
-            tally.add(read)
-            return records
-        except BaseException:
-            stopped.set()
-            for future in futures:
-                future.cancel()
-            raise
+        for future in futures:
+            while not wait([future], timeout=WAKE).done:
+                tally.add(read)
+            records += future.result()
+        tally.add(read)
+        return records
+    finally:
+        stopped.set()
+        pool.shutdown(cancel_futures=True)
 
 
 class _Tally:

@@ -120,7 +120,7 @@ def _put_samples(asked: Asked, plan: Plan, changes: Changes) -> list[str]:
         return [joins(table, stored=target, target=target).report for table in asked.cohort]
     with TemporaryDirectory(prefix="croma_sql_") as aside:
         steps = [*(Path(aside) / f"{i}.parquet" for i in range(len(asked.cohort))), target]
-        arrival = _arrival(asked, plan, changes.replaced)
+        arrival = _arrival(asked, plan, changes)
         notes = _without_attributes(arrival) if changes.new and not asked.cohort else []
         with merged(arrival) as rows:
             write_batches(steps[0], rows, {"format": layout.FORMAT})
@@ -130,21 +130,20 @@ def _put_samples(asked: Asked, plan: Plan, changes: Changes) -> list[str]:
         ]
 
 
-def _arrival(asked: Asked, plan: Plan, replaced: Sequence[Record]) -> Arrival:
+def _arrival(asked: Asked, plan: Plan, changes: Changes) -> Arrival:
     files = layout.samples_files(asked.root)
     elsewhere = imported_by_slide(asked.root, asked.dataset)
     elsewhere.pop(asked.encoder, None)
     shared = {record.key for records in elsewhere.values() for record in records}
-    alone = [record for record in replaced if record.part and record.key not in shared]
-    there = [(_part(asked, str(record.part)), record) for record in alone]
-    kept = dict.fromkeys(record.part for record in plan.kept if record.part)
+    alone = [record for record in changes.replaced if record.key not in shared]
+    first = next(iter([*changes.replaced, *(record for record, _ in changes.to_read)]))
     return Arrival(
         dataset=asked.dataset,
-        level=(plan.parts[0].pieces[0].record if plan.parts else replaced[0]).level,
+        level=first.level,
         arriving=[layout.tiles_path(_part(asked, part.name)) for part in plan.parts],
         stored=files.pop(asked.dataset, None),
-        replaced=[(path, record) for path, record in there if path.exists()],
-        kept=[_part(asked, part) for part in kept],
+        replaced=_in_parts(asked, alone),
+        kept=_in_parts(asked, changes.kept),
         held=[
             file.path
             for file in layout.embeddings_files(asked.root)
@@ -152,6 +151,11 @@ def _arrival(asked: Asked, plan: Plan, replaced: Sequence[Record]) -> Arrival:
         ],
         others=files,
     )
+
+
+def _in_parts(asked: Asked, records: Sequence[Record]) -> list[tuple[Path, Record]]:
+    there = ((_part(asked, record.part), record) for record in records if record.part)
+    return [(path, record) for path, record in there if path.exists()]
 
 
 def _without_attributes(arrival: Arrival) -> list[str]:
@@ -176,8 +180,8 @@ def _lacking(asked: Asked, records: Sequence[Record]) -> list[str]:
     if not missing:
         return []
     return [
-        f"{len(missing)} of {len(known | here)} slides of dataset {asked.dataset!r} have vectors under "
-        f"other encoders only: {listed(missing)}"
+        f"{len(missing)} of {len(known | here)} slides of dataset {asked.dataset!r} have vectors "
+        f"under other encoders only: {listed(missing)}"
     ]
 
 
