@@ -18,6 +18,7 @@ from croma_sql.warehouse.publish import publishing
 METADATA_KEY = b"croma_sql"
 WRITING = {"compression": "zstd", "write_page_checksum": True}
 ROW_GROUP = 1 << 17  # rows
+DISTINCT = ("sample_id", "x", "y")  # of samples: hardly any two values are the same
 A_FOOTER = 1 << 16  # bytes read ahead on object storage, where there is no need for more
 
 
@@ -30,7 +31,11 @@ def write_table(path: Path, table: pa.Table, about: dict[str, Any]) -> None:
 def write_batches(path: Path, rows: pa.RecordBatchReader, about: dict[str, Any]) -> None:
     """Publish rows as they come, in row groups that do not depend on how they come."""
     schema = rows.schema.with_metadata(metadata(about))
-    with publishing(path) as file, pq.ParquetWriter(file, schema, **WRITING) as writer:
+    repeated = [name for name in schema.names if name not in DISTINCT]
+    with (
+        publishing(path) as file,
+        pq.ParquetWriter(file, schema, use_dictionary=repeated, **WRITING) as writer,
+    ):
         table = rows.schema.empty_table()
         for batch in rows:
             table = pa.concat_tables([table, pa.table(batch)])

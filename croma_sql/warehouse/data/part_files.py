@@ -5,6 +5,7 @@ written last, with a checksum of the part: together they are what a later run ca
 """
 
 import json
+import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -20,7 +21,7 @@ from croma_sql.errors import CromaSqlError
 from croma_sql.vectors import Matrix, OnBadVectors
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.data.embedding_files import checksum
-from croma_sql.warehouse.data.parts import Part, Piece, row_bytes
+from croma_sql.warehouse.data.parts import Part, Piece
 from croma_sql.warehouse.data.pieces import Chunk, described, read_kept, read_source
 from croma_sql.warehouse.data.schemas import put_together
 from croma_sql.warehouse.data.sources import Record
@@ -28,7 +29,7 @@ from croma_sql.warehouse.parquet import (
     METADATA_KEY,
     read_metadata,
     read_table,
-    write_table,
+    write_batches,
 )
 from croma_sql.warehouse.publish import publishing
 
@@ -41,11 +42,13 @@ class Writing:
     """How parts are written, and where.
 
     path_of : file of a part, by its name
+    rooms : where threads put the vectors of one part after the other
     """
 
     path_of: Callable[[str], Path]
     prefix: str
     on_bad_vectors: OnBadVectors
+    rooms: "Rooms"
 
     def is_written(self, part: Part) -> bool:
         """Tell whether a part is there, and what lies beside it."""
@@ -93,13 +96,29 @@ def written(
             yield piece.record, _read(piece, how)
             on_piece(piece)
 
-    return _write(part, path, chunks())
-
-
-def _write(part: Part, path: Path, chunks: Iterable[tuple[Record, Chunk]]) -> list[Record]:
     first = part.pieces[0].record
     rows = sum(piece.record.n for piece in part.pieces)
-    matrix, null = np.empty((rows, first.d), first.dtype), np.zeros(rows, bool)
+    return _write(part, path, chunks(), how.rooms.matrix(rows, first.d, first.dtype))
+
+
+class Rooms(threading.local):
+    """Memory of each thread, to be filled again and again: memory that is new is slow."""
+
+    def __init__(self) -> None:
+        self._bytes = np.empty(0, np.uint8)
+
+    def matrix(self, rows: int, d: int, dtype: str) -> Matrix:
+        """Get a matrix, which this thread's next one will overwrite."""
+        size = rows * d * np.dtype(dtype).itemsize
+        if len(self._bytes) < size:
+            self._bytes = np.empty(size, np.uint8)
+        return self._bytes[:size].view(dtype).reshape(rows, d)
+
+
+def _write(
+    part: Part, path: Path, chunks: Iterable[tuple[Record, Chunk]], matrix: Matrix
+) -> list[Record]:
+    null = np.zeros(len(matrix), bool)
     ids: list[pa.Array] = []
     samples: list[pa.Table] = []
     records: list[Record] = []
@@ -126,8 +145,9 @@ def _write(part: Part, path: Path, chunks: Iterable[tuple[Record, Chunk]]) -> li
         "dropped": [sample for piece in about for sample in piece["dropped"]],
         "pieces": about,
     }
-    sum_of_file = _publish(path, pa.concat_arrays(ids), matrix[:end], null[:end], told, first)
-    write_table(layout.tiles_path(path), put_together(samples), {"checksum": sum_of_file})
+    whole = _publish(path, pa.concat_arrays(ids), matrix[:end], null[:end], told)
+    beside = put_together(samples).to_reader()
+    write_batches(layout.tiles_path(path), beside, {"checksum": whole})
     return records
 
 
@@ -143,7 +163,6 @@ def _publish(
     matrix: Matrix,
     null: NDArray[np.bool_],
     about: dict[str, Any],
-    like: Record,
 ) -> int:
     """Write a part; give the checksum of the file.
 
@@ -160,7 +179,7 @@ def _publish(
                 cast(BinaryIO, summed),
                 compression="lz4",
                 statistics=False,
-                row_group_size=max(1, ROW_GROUP_BYTES // row_bytes(like)),
+                row_group_size=max(1, ROW_GROUP_BYTES // (matrix.itemsize * matrix.shape[1])),
                 metadata={METADATA_KEY.decode(): json.dumps(about, sort_keys=True)},
             )
         except pl.exceptions.PolarsError as error:

@@ -24,7 +24,7 @@ from croma_sql.warehouse.data.changes import Changes, compared
 from croma_sql.warehouse.data.fitting import check_fit, imported_by_slide, in_parts
 from croma_sql.warehouse.data.imported import Imported, Slides
 from croma_sql.warehouse.data.merging import Arrival, merged
-from croma_sql.warehouse.data.part_files import Writing
+from croma_sql.warehouse.data.part_files import Rooms, Writing
 from croma_sql.warehouse.data.part_threads import OnProgress, write_all
 from croma_sql.warehouse.data.parts import Plan, in_order, planned
 from croma_sql.warehouse.data.schemas import schema_of
@@ -78,7 +78,7 @@ def import_slides(
     fits = partial(check_fit, asked.root, asked.encoder, asked.dataset, asked.prefix)
     fits([*changes.kept, *(record for record, _ in changes.to_read)])
     plan = planned(changes, there, asked.prefix, asked.on_bad_vectors)
-    how = Writing(partial(_part, asked), asked.prefix, asked.on_bad_vectors)
+    how = Writing(partial(_part, asked), asked.prefix, asked.on_bad_vectors, Rooms())
     written = write_all(plan.parts, how, asked.threads, on_progress)
     records = in_order([*plan.kept, *written])
     if not any(record.stored > record.n_null for record in records):
