@@ -342,6 +342,9 @@ def test_tiles_are_matched_with_their_shapes(store):
     write_zarr(data, at, 2)
     with raises("1 of 2 tiles have no shape in 'tiles': 17", "extract features again"):
         one(path).read(0, 2)
+    cut_short(path / "shapes" / "tiles" / "shapes.parquet")
+    with raises("shapes.parquet is not a readable Parquet file"):
+        one(path).read(0, 2)
 
 
 def test_tables_of_spatialdata_that_lazyslide_did_not_write(store):

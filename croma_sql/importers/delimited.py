@@ -12,7 +12,7 @@ from croma_sql.errors import SourceError, listed
 
 SEPARATORS = ",;\t"
 
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")  # a mark at the start; without it, half of the bytes are 0
 _LONGEST_HEADER = 100  # lines
 
 
@@ -44,8 +44,8 @@ def read_layout(path: Path) -> Delimited:
         Not UTF-8, lines that end as on old Macs, or a name twice.
     """
     with path.open("rb") as file:
-        start = file.read(4096)
-        if start.startswith(_UTF16) or b"\0" in start:
+        start = file.read(256)
+        if start.startswith(_UTF16) or start.count(0) > len(start) // 4:
             raise SourceError(
                 f"{path} is not UTF-8 but UTF-16, as Excel writes 'Unicode Text'. Save it as "
                 "'CSV UTF-8', or as .xlsx"

@@ -5,6 +5,7 @@ are in pixels of level 0. Vectors of the slide that were made of them are in its
 says how the slide was tiled. A table that was saved on its own, .h5ad or .zarr, has no shapes.
 """
 
+import struct
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -32,6 +33,7 @@ from croma_sql.importers.formats.places import PLACED
 from croma_sql.importers.listing import Listing, Options, slide_id_of
 from croma_sql.importers.polygons import bounds
 from croma_sql.importers.sources import Rows, SourceFile
+from croma_sql.importers.tables import unreadable
 
 FORMAT = "lazyslide"
 SUFFIXES = (STORE, ".h5ad")
@@ -175,12 +177,20 @@ def _tiles(of: _Table) -> pa.Table:
 
 
 def _places(of: _Table, instance: pa.Array) -> dict[str, pa.Array]:
-    """Join shapes to tiles."""
+    """Read where tiles lie; nothing where the store does not say it."""
     file = of.path / "shapes" / of.region / "shapes.parquet"
     if not of.table or not file.exists():
         return {}
-    with file.open("rb") as content:
-        shapes = pq.read_table(content)
+    try:
+        with file.open("rb") as content:
+            shapes = pq.read_table(content)
+        return _joined(of, instance, shapes)
+    except (OSError, KeyError, ValueError, struct.error, pa.ArrowException) as error:
+        raise unreadable(file, error) from error
+
+
+def _joined(of: _Table, instance: pa.Array, shapes: pa.Table) -> dict[str, pa.Array]:
+    """Take the shape of each tile: its corner and size, then what else is said of it."""
     ids = next((name for name in (of.instance_key, _INDEX) if name in shapes.column_names), None)
     known = pa.array(range(len(shapes))) if ids is None else shapes.column(ids).combine_chunks()
     rows = pc.index_in(instance.cast(pa.string()), known.cast(pa.string()))
