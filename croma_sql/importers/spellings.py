@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,7 +12,9 @@ _SUFFIXES = (
     "svs tif tiff ndpi mrxs scn czi isyntax i2syntax dcm bif vms vmu svslide qptiff afi zvi lif "
     "vsi h5 hdf5 pt pth npz npy h5ad zarr parquet"
 )
-_SUFFIX = re.compile(rf"(\.ome)?\.({_SUFFIXES.replace(' ', '|')})$", re.IGNORECASE)
+_ENDING = rf"(?i)(\.ome)?\.({_SUFFIXES.replace(' ', '|')})$"
+_FILE = f"/|{_ENDING}"
+_SUFFIX = re.compile(_ENDING)
 _COLUMNS = (  # by which a table may name what its rows are of; without case, blanks and _
     *("sampleid", "sample", "tileid", "tile"),
     *("slideid", "slide", "slidename", "slidefile", "slidepath", "wsi", "wsiid", "wsiname"),
@@ -48,13 +51,16 @@ def respelled(values: pa.Array, known: pa.Array, *, paths: bool) -> dict[str, li
     -------
     Known ones that a value may be; values that are none are left out.
     """
-    is_known = frozenset(known.to_pylist())
+    tails = {value: list(_tails(value)) for value in values.to_pylist()}
+    possible = pa.array(chain(*tails.values()), pa.string())
+    is_known = frozenset(possible.filter(pc.is_in(possible, known)).to_pylist())
     by_name: dict[str, list[str]] = {}
-    for one in filter(_is_file if paths else _SUFFIX.search, is_known):
+    files = known.filter(pc.match_substring_regex(known, _FILE if paths else _ENDING))
+    for one in files.to_pylist():
         by_name.setdefault(_name(one), []).append(one)
     found = {}
-    for value in values.to_pylist():
-        longest = next((tail for tail in _tails(value) if tail in is_known), None)
+    for value, shorter in tails.items():
+        longest = next((tail for tail in shorter if tail in is_known), None)
         may_be = [longest] if longest is not None else sorted(by_name.get(_name(value), []))
         if may_be:
             found[value] = may_be
@@ -84,10 +90,6 @@ def _without_zeros(short: pa.Array, long: pa.Array) -> Iterator[tuple[str, str]]
     padded = long.filter(pc.match_substring_regex(long, "^0+[0-9]+$"))
     full = dict(zip(pc.utf8_ltrim(padded, "0").to_pylist(), padded.to_pylist(), strict=True))
     return ((value, full[value]) for value in short.to_pylist() if value in full)
-
-
-def _is_file(value: str) -> bool:
-    return "/" in value or _SUFFIX.search(value) is not None
 
 
 def _name(value: str) -> str:
