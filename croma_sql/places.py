@@ -1,5 +1,6 @@
 """Where a path or URL leads: the local disk, or object storage."""
 
+import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from io import BufferedReader
@@ -12,6 +13,7 @@ Version = tuple[int | str, ...]
 STREAM = 1 << 24  # bytes at once, where a file is read from its beginning to its end
 
 _S3 = ("s3", "s3a")
+_SPOILT = re.compile(r"(s3a?):/(?=[^/])")  # a URL that pathlib has been given
 _KNOWN = "croma_sql_known"  # names of files, on a storage that is frozen
 
 
@@ -32,7 +34,9 @@ def place(where: str | Path) -> Path:
     CromaSqlError
         A URL that is none, or the library that reads it is not installed.
     """
-    if isinstance(where, Path) or "://" not in str(where):
+    if isinstance(where, Path):
+        where = _SPOILT.sub(r"\1://", str(where), count=1) if _SPOILT.match(str(where)) else where
+    if "://" not in str(where):
         return Path(where)
     protocol, _, rest = str(where).partition("://")
     if protocol in _S3 and not rest.strip("/"):

@@ -195,6 +195,8 @@ def old(path):
         ({"encoder": None, "query": "SELECT sample_id, [1] AS l FROM margins WHERE encoder = 'e'"},
          "column 'l' holds List.* which obs cannot; cast it"),
         ({"encoder": None, "query": "SELECT sample_id, nope FROM margins"}, "the query fails"),
+        ({"output": "s3://bucket/b.h5ad"}, "s3://bucket/b.h5ad is on object storage, .*copy it to"),
+        ({"source": "s3://bucket/a.h5ad"}, "s3://bucket/a.h5ad is on object storage, .*copy it to"),
         ({"output": "a.h5ad/b.h5ad"}, "cannot write .*b.h5ad: File exists"),
     ],
 )  # fmt: skip
@@ -204,7 +206,10 @@ def test_what_fails_leaves_what_was_there(scored, margins, tmp_path, options, me
     old(tmp_path / "old.h5ad")
     before = contents(tmp_path)
     asked = {"source": "a.h5ad", "output": "b.h5ad", "encoder": "e"} | options
-    source, output = (tmp_path / asked.pop(name) for name in ("source", "output"))
+    source, output = (
+        name if "://" in name else tmp_path / name
+        for name in (asked.pop("source"), asked.pop("output"))
+    )
     with pytest.raises(croma_sql.CromaSqlError, match=message):
         croma_sql.export_anndata(scored, source, output, **asked)
     assert contents(tmp_path) == before

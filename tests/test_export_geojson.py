@@ -2,8 +2,10 @@
 
 import json
 import shutil
+import unicodedata
 import uuid
 from itertools import pairwise
+from urllib.parse import unquote
 
 import numpy as np
 import polars as pl
@@ -14,6 +16,7 @@ from typer.testing import CliRunner
 import croma_sql
 from croma_sql.cli.app import app
 from croma_sql.exports.colours import STOPS, band, colour
+from croma_sql.exports.geojson import _file_names
 
 NAMES = {
     "003": "003.geojson", 'S/1 "a" é': "S%2F1 %22a%22 é.geojson", "it's": "it's.geojson",
@@ -119,6 +122,19 @@ def test_again_is_the_same_and_other_margins_are_others(scored, tmp_path):
     assert found[0] != found[2]
     ids = [{one["id"] for one in read(tmp_path / n / "003.geojson")["features"]} for n in "ac"]
     assert not ids[0] & ids[1]
+
+
+def test_files_of_slides_are_apart_on_any_file_system():
+    """Also where case or the way an accent is written is no difference, and some names devices."""
+    slides = ["S1", "s1", "S2", "\u00e9", "e\u0301", "..", "CON", "nul", "com1.a", "conch", "%53"]
+    names = _file_names(slides)
+    assert list(names) == slides
+    assert [unquote(name.removesuffix(".geojson")) for name in names.values()] == slides
+    assert len({unicodedata.normalize("NFC", name).lower() for name in names.values()}) == 11
+    assert {slide: names[slide] for slide in ("S1", "s1", "S2", "CON", "conch")} == {
+        "S1": "%531.geojson", "s1": "s1.geojson", "S2": "S2.geojson", "CON": "%43ON.geojson",
+        "conch": "conch.geojson",
+    }  # fmt: skip
 
 
 def test_one_slide_in_one_file(scored, tmp_path):

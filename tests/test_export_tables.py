@@ -110,6 +110,8 @@ print(n, peak() - before)
          "the query fails: Invalid Input Error: boom"),
         ("SELECT [1] AS l", "m.csv", "CSV has no lists, which column 'l' holds; write JSON, Par"),
         ("SELECT INTERVAL 1 DAY AS t", "m.parquet", "a column cannot be written as parquet"),
+        ("SELECT INTERVAL 1 DAY AS t", "m.csv", "CSV has no intervals, which column .t"),
+        ("SELECT 1 AS a, 2 AS a", "m.csv", "as csv .*unique.*; cast or rename it in the query"),
         ("margins", "W/warehouse.json/m.csv", "cannot write .*m.csv: File exists"),
     ],
 )  # fmt: skip

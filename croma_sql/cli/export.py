@@ -1,11 +1,10 @@
 """croma-sql export table, export anndata, export geojson."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from croma_sql.cli.options import M, Warehouse
+from croma_sql.cli.options import M, Place, Warehouse
 from croma_sql.errors import listed
 from croma_sql.exports.anndata import export_anndata
 from croma_sql.exports.geojson import export_geojson
@@ -26,7 +25,9 @@ Subset = Annotated[str | None, typer.Option(help="Of the benchmark, if samples a
 def table(
     warehouse: Warehouse,
     query: Annotated[str, typer.Argument(help="A view such as margins, or a SELECT.")],
-    output: Annotated[Path, typer.Option(help="A .parquet, .csv or .arrow file.")],
+    output: Annotated[
+        Place, typer.Option(help="A .parquet, .csv or .arrow file; may be a URL, as of s3://.")
+    ],
 ) -> None:
     """Write a view or a query as Parquet, CSV or Arrow, however many rows it has."""
     n = export_table(warehouse, query, output)
@@ -36,8 +37,8 @@ def table(
 @app.command("anndata")
 def anndata(
     warehouse: Warehouse,
-    source: Annotated[Path, typer.Argument(help="An .h5ad file.", show_default=False)],
-    output: Annotated[Path, typer.Option(help="The .h5ad file to write.")],
+    source: Annotated[Place, typer.Argument(help="An .h5ad file.", show_default=False)],
+    output: Annotated[Place, typer.Option(help="The .h5ad file to write.")],
     benchmark: Benchmark = None,
     encoder: Encoder = None,
     subset: Subset = None,
@@ -76,7 +77,10 @@ def anndata(
 def geojson(
     warehouse: Warehouse,
     output: Annotated[
-        Path, typer.Option(help="A folder for a file per slide, or a .geojson of one.")
+        Place,
+        typer.Option(
+            help="A folder for a file per slide, or a .geojson of one; either may be a URL."
+        ),
     ],
     benchmark: Benchmark = None,
     encoder: Encoder = None,

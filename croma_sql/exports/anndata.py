@@ -13,6 +13,7 @@ from croma_sql.exports.observations import Matched, beside, margins_of_samples, 
 from croma_sql.exports.scored import Scope
 from croma_sql.exports.tables import replacing
 from croma_sql.importers.tables import unreadable
+from croma_sql.places import is_local, place
 from croma_sql.reports.reading import PUBLISHED_M
 
 ORDER, INDEX = "column-order", "_index"
@@ -92,7 +93,7 @@ def export_anndata(
     Parameters
     ----------
     warehouse : path
-    source, output : paths to .h5ad
+    source, output : paths to .h5ad on this machine
         ``output`` appears whole or not at all; it may be ``source``.
     benchmark, encoder, subset, m, query, key, on
         As in `to_anndata`.
@@ -107,7 +108,7 @@ def export_anndata(
         As `to_anndata`; also a source that is no .h5ad, and an output that cannot be written.
     """
     scope = {"benchmark": benchmark, "encoder": encoder, "subset": subset}
-    source, output = Path(source), Path(output)
+    source, output = _on_this_machine(source), _on_this_machine(output)
     read, write = _library(source)
     with _observations(source, "r") as obs:
         columns = list(obs.attrs[ORDER])
@@ -134,6 +135,16 @@ def _rows(warehouse: str | Path, scope: Scope, m: int, query: str | None, key: s
             "--encoder and --subset out"
         )
     return rows_of_samples(warehouse, query)
+
+
+def _on_this_machine(where: str | Path) -> Path:
+    path = place(where)
+    if not is_local(path):
+        raise CromaSqlError(
+            f"{path} is on object storage, where an .h5ad cannot be changed; copy it to this "
+            "machine, and the result back"
+        )
+    return path
 
 
 def _no_column(on: str, columns: list[str]) -> SourceError:

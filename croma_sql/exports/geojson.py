@@ -1,6 +1,8 @@
 """Tiles of slides coloured by margin, as GeoJSON that QuPath reads."""
 
 import re
+import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,13 +13,17 @@ from croma_sql.exports.scored import Scope, margins
 from croma_sql.exports.tables import replacing
 from croma_sql.exports.tiles import Tile, by_slide, checked_slides, place_tiles
 from croma_sql.interrupt import interruptibly
+from croma_sql.places import place
 from croma_sql.reports.reading import PUBLISHED_M
 from croma_sql.session import connect
 
 ONE_FILE = (SUFFIX, ".json")
 LONGEST_FILE_NAME = 255  # bytes
 
-_NO_FILE_NAME = re.compile(r'[<>:"/\\|?*%\x00-\x1f\x7f]|^[. ]')  # on any file system
+# What no name of a file can have on some system; Windows keeps a few for devices.
+_NOWHERE = r"^[. ]|^(?=(?i:con|prn|aux|nul|com\d|lpt\d) *(?:\.|$))."
+_NO_FILE_NAME = re.compile(rf'[<>:"/\\|?*%\x00-\x1f\x7f]|{_NOWHERE}')
+_NOT_PLAIN = re.compile(rf"[^a-z0-9 ._()-]|{_NOWHERE}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,7 @@ def export_geojson(
     output : path
         A folder, which gets a file for each slide by the name of the slide; or the file of one
         slide, named .geojson. A file appears whole or not at all; one that is there is replaced.
+        Either may be a URL.
     benchmark, encoder, subset : str, optional
         Whose margins; may be left out where there is one.
     m : int, default 5
@@ -81,7 +88,7 @@ def export_geojson(
         Nothing scored, or nobody knows where the tiles lie; several slides for one file; a file
         that cannot be written.
     """
-    output = Path(output)
+    output = place(output)
     asked: Scope = {"benchmark": benchmark, "encoder": encoder, "subset": subset}
     with connect(warehouse) as con:
         scope, rows = margins(con, warehouse, asked, m)
@@ -122,7 +129,7 @@ class _Done:
 def _files(output: Path, slides: list[str]) -> dict[str, Path]:
     """Name the file of each slide."""
     if output.suffix.lower() not in ONE_FILE or output.is_dir():
-        return {slide: output / _file_name(slide) for slide in slides}
+        return {slide: output / name for slide, name in _file_names(slides).items()}
     if len(slides) > 1:
         raise CromaSqlError(
             f"{output} would hold {len(slides)} slides: {listed(slides)}. Name one with --slide "
@@ -131,7 +138,28 @@ def _files(output: Path, slides: list[str]) -> dict[str, Path]:
     return dict.fromkeys(slides, output)
 
 
-def _file_name(slide: str) -> str:
+def _file_names(slides: list[str]) -> dict[str, str]:
+    """Name the files of slides, apart also where a file system takes 'S1' and 's1' for one.
+
+    Examples
+    --------
+    >>> _file_names(["S1", "s1", "S2"])
+    {'S1': '%531.geojson', 's1': 's1.geojson', 'S2': 'S2.geojson'}
+    """
+    names = {slide: _file_name(slide) for slide in slides}
+    taken = Counter(map(_regardless, names.values()))
+    return {
+        slide: name if taken[_regardless(name)] == 1 else _file_name(slide, _NOT_PLAIN)
+        for slide, name in names.items()
+    }
+
+
+def _regardless(name: str) -> str:
+    """Give what macOS and Windows go by: neither case nor how accents are composed."""
+    return unicodedata.normalize("NFD", unicodedata.normalize("NFD", name).casefold())
+
+
+def _file_name(slide: str, escaped: re.Pattern[str] = _NO_FILE_NAME) -> str:
     """Write a slide as the name of a file that any system can have.
 
     Examples
@@ -139,10 +167,14 @@ def _file_name(slide: str) -> str:
     >>> _file_name("TCGA-02-0001.v1 (left)"), _file_name('A/7 "b"')
     ('TCGA-02-0001.v1 (left).geojson', 'A%2F7 %22b%22.geojson')
     """
-    name = _NO_FILE_NAME.sub(lambda found: f"%{ord(found[0]):02X}", slide) + SUFFIX
+    name = escaped.sub(lambda found: _bytes(found[0]), slide) + SUFFIX
     if not slide or len(name.encode()) > LONGEST_FILE_NAME:
         raise CromaSqlError(
             f"slide {slide[:30]!r} has no name that a file can have; export it alone, into a "
             "file that you name (--slide, --output)"
         )
     return name
+
+
+def _bytes(text: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in text.encode())

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from croma_sql.errors import CromaSqlError
 from croma_sql.interrupt import interruptibly
+from croma_sql.places import is_local, place
 from croma_sql.session import connect
 from croma_sql.warehouse.publish import publishing
 from croma_sql.warehouse.views import told
@@ -39,7 +40,7 @@ def export_table(warehouse: str | Path, query: str, output: str | Path) -> int:
     query : str
         A view such as ``'margins'`` or ``'margins_at(1)'``, or a SELECT over them.
     output : path to .parquet, .csv or .arrow (.feather)
-        It appears whole or not at all; one that is there is replaced.
+        It appears whole or not at all; one that is there is replaced. May be a URL.
 
     Returns
     -------
@@ -64,7 +65,7 @@ def export_table(warehouse: str | Path, query: str, output: str | Path) -> int:
     >>> (folder / "samples.csv").read_text().splitlines()
     ['sample_id,dataset,slide', 'a,d,s', 'b,d,s']
     """
-    output = Path(output)
+    output = place(output)
     kind = SUFFIXES.get(output.suffix.lower())
     if kind is None:
         raise CromaSqlError(
@@ -133,7 +134,7 @@ def write_rows(
         return _WRITERS[kind](schema, batches, file)
     except (pa.ArrowException, pl.exceptions.PolarsError) as error:
         raise CromaSqlError(
-            f"a column cannot be written as {kind} ({error}); cast it to VARCHAR in the query"
+            f"a column cannot be written as {kind} ({error}); cast or rename it in the query"
         ) from error
 
 
@@ -146,8 +147,12 @@ def replacing(output: Path) -> Iterator[BinaryIO]:
     CromaSqlError
         It cannot be written.
     """
+    output = place(output)
     try:
-        if output.exists() and not output.is_file():
+        if not is_local(output):
+            with publishing(output) as file:
+                yield file
+        elif output.exists() and not output.is_file():
             with output.open("wb") as file:
                 yield file
         else:
@@ -206,6 +211,11 @@ def _write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch], file: Binar
             raise CromaSqlError(
                 f"CSV has no lists, which column {column.name!r} holds; write JSON, Parquet or "
                 "Arrow, or unnest it in the query"
+            )
+        if pa.types.is_interval(column.type):
+            raise CromaSqlError(
+                f"CSV has no intervals, which column {column.name!r} holds; cast it to VARCHAR in "
+                "the query"
             )
 
     def write(rows: pa.Table | pa.RecordBatch, *, include_header: bool = False) -> None:
