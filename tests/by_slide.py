@@ -9,6 +9,7 @@ import polars as pl
 
 import croma_sql
 from croma_sql.warehouse.data import parts
+from croma_sql.warehouse.layout import embeddings_files
 
 D = 8
 PART = 100  # rows of such vectors that make a part
@@ -56,14 +57,17 @@ def bring(root, source, encoder="e", dataset="d", **options):
 
 
 def stored(root, encoder="e", dataset="d"):
-    """All vectors, by id."""
-    with croma_sql.connect(root) as con:
-        rows = con.sql(
-            "SELECT sample_id, embedding FROM embeddings "
-            "WHERE encoder = $encoder AND dataset = $dataset",
-            params={"encoder": encoder, "dataset": dataset},
-        ).fetchall()
-    return dict(rows)
+    """All vectors in force, by id."""
+    frames = [
+        pl.read_parquet(file.path, hive_partitioning=False, glob=False)
+        for file in embeddings_files(root)
+        if (file.encoder, file.dataset) == (encoder, dataset)
+    ]
+    return {
+        name: None if vector is None else tuple(vector)
+        for frame in frames
+        for name, vector in frame.iter_rows()
+    }
 
 
 def table(root, query):

@@ -146,23 +146,30 @@ def both(tmp_path):
     return slides, whole
 
 
-def same(both, query):
-    by_slide, whole = (table(root, query) for root in both)
-    assert len(whole) and by_slide.equals(whole), query
+def same(both, *queries):
+    with croma_sql.connect(both[0]) as by_slide, croma_sql.connect(both[1]) as whole:
+        for query in queries:
+            expected = whole.sql(query).pl()
+            assert len(expected) and by_slide.sql(query).pl().equals(expected), query
 
 
 def test_scores_are_those_of_the_same_vectors_imported_as_a_whole(both):
     for root in both:
         assert [one.outcome for one in croma_sql.score(root, k=5, m=5)] == ["scored"]
-        croma_sql.score_centre(root)
-    same(both, "FROM typed_neighbours ORDER BY ALL")
-    same(both, "FROM margins ORDER BY ALL")
-    same(both, "FROM neighbours ORDER BY ALL")
-    same(both, "FROM silhouettes ORDER BY ALL")
-    same(both, "FROM centre_encoding ORDER BY ALL")
-    same(both, "SELECT encoder, dataset, sample_id, embedding FROM embeddings ORDER BY ALL")
+        croma_sql.add_benchmark(root, "few", f"{SELECT} WHERE tile < 5")
+        croma_sql.score_centre(root, benchmark="few", trials=3, k_range=(2, 4))
+    same(
+        both,
+        "FROM typed_neighbours ORDER BY ALL",
+        "FROM margins ORDER BY ALL",
+        "FROM neighbours ORDER BY ALL",
+        "FROM silhouettes ORDER BY ALL",
+        "FROM centre_encoding ORDER BY ALL",
+        "SELECT encoder, dataset, sample_id, embedding FROM embeddings ORDER BY ALL",
+    )
     for root in both:
-        assert [one.outcome for one in croma_sql.score(root, k=5, m=5)] == ["up to date"]
+        again = croma_sql.score(root, benchmark="b", k=5, m=5)
+        assert [one.outcome for one in again] == ["up to date"]
         assert croma_sql.check(root) == []
         assert {one.status for one in croma_sql.info(root).scores} == {"up to date"}
 
@@ -174,8 +181,11 @@ def test_harmonised_vectors_are_those_of_the_same_imported_as_a_whole(both):
         again = croma_sql.harmonise(root, encoder="e", benchmark="b", method="combat")
         assert again.outcome == "up to date"
         assert croma_sql.check(root) == []
-    same(both, "SELECT * EXCLUDE (dataset) FROM embeddings WHERE encoder = 'e combat' ORDER BY ALL")
-    same(both, "FROM harmonised_encoders")
+    same(
+        both,
+        "SELECT * EXCLUDE (dataset) FROM embeddings WHERE encoder = 'e combat' ORDER BY ALL",
+        "FROM harmonised_encoders",
+    )
     found = {(one.name, one.dataset): one for one in croma_sql.info(both[0]).encoders}
     assert set(found) == {("e", "d"), ("e combat", "d")}
     assert found["e combat", "d"].status == "up to date"
@@ -191,8 +201,11 @@ def test_units_under_acquisitions_are_compared_as_those_of_a_whole(both):
             "SELECT sample_id, tile AS unit, slide_id AS acquisition FROM samples WHERE tile < 12",
         )
         croma_sql.score_consistency(root, benchmark="p")
-    same(both, "FROM unit_consistency ORDER BY ALL")
-    same(both, "FROM acquisitions ORDER BY ALL")
+    same(
+        both,
+        "FROM unit_consistency ORDER BY ALL",
+        "FROM acquisitions ORDER BY ALL",
+    )
 
 
 def test_one_line_of_info_however_many_parts(both):
@@ -326,7 +339,7 @@ def test_the_same_slides_twice_need_a_prefix(root, tmp_path):
             bring(root, tmp_path / "in", encoder=encoder, dataset="again")
 
 
-@pytest.mark.parametrize("name", ["UNI2-h", "a/b", "..", ".hidden", 'it\'s "q" ü%20', "=", "*?[x]"])
+@pytest.mark.parametrize("name", [".a/b", 'it\'s "q" ü%20', "*?[x]="])
 def test_names_of_any_kind(root, tmp_path, name):
     slide = name.replace("/", "_").lstrip(".") or "dots"
     write(tmp_path / "in", slide, 130)

@@ -4,6 +4,7 @@ import os
 import random
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,14 +33,14 @@ from croma_sql.warehouse.data import slides
 from croma_sql.warehouse.data.slides import Asked, import_slides
 from croma_sql.warehouse.layout import create_warehouse
 
-KILLS = int(os.environ.get("CROMA_SQL_KILLS", "4"))
+KILLS = int(os.environ.get("CROMA_SQL_KILLS", "2"))
 TESTS = str(Path(__file__).parent)
 WORK = """
 import sys
 sys.path.insert(0, {tests!r})
 import by_slide
 from croma_sql.warehouse.data import parts
-parts.PART_BYTES = by_slide.part_bytes()
+parts.PART_BYTES = {part} * by_slide.part_bytes()
 root, *folders = map(__import__("pathlib").Path, sys.argv[1:])
 print("begun", flush=True)
 for folder in folders:
@@ -52,7 +53,7 @@ def raises(*parts, error=SourceError):
 
 
 def importing(root, *folders, **options):
-    command = [sys.executable, "-c", WORK.format(tests=TESTS), root, *folders]
+    command = [sys.executable, "-c", WORK.format(tests=TESTS, part=4), root, *folders]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 
@@ -85,7 +86,7 @@ def test_kill_at_any_moment_and_finish(root, tmp_path):
             killed += child.wait() == -signal.SIGKILL
         if (root / "warehouse.json").exists():
             assert all("is not in force" in problem for problem in croma_sql.check(root))
-    assert killed > KILLS / 4
+    assert killed >= KILLS / 4
     with importing(root, *work) as child:
         assert child.wait() == 0, child.stderr.read()
     assert contents(root) == contents(whole)
@@ -113,19 +114,16 @@ def stopping(monkeypatch):
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 @pytest.mark.parametrize("step", ["write_batches", "write_sources", "_clean"])
-@pytest.mark.parametrize("again", [False, True], ids=["first", "again"])
-def test_every_step_of_the_commit(root, tmp_path, source, stopping, step, before, again):
+def test_every_step_of_the_commit(root, tmp_path, source, stopping, step, before):
     """What was in force stays so until the sources are replaced; a next run ends the same."""
-    if again:
-        bring(root, source)
-        bring(root, source, encoder="f")
-        bring(tmp_path / "W", source)
-        bring(tmp_path / "W", source, encoder="f")
-        write(source, "s001", 50, vectors("new", 50), at=5)
-        write(source, "s0015", 33, at=6)
+    bring(root, source)
+    bring(root, source, encoder="f")
+    shutil.copytree(root, tmp_path / "W")
+    write(source, "s001", 50, vectors("new", 50), at=5)
+    write(source, "s0015", 33, at=6)
     bring(tmp_path / "W", source)
     force = step == "_clean" or (step, before) == ("write_sources", False)
-    expected = stored(tmp_path / "W") if force else stored(root) if again else {}
+    expected = stored(tmp_path / "W") if force else stored(root)
     let_it = stopping(step, before)
     with pytest.raises(KeyboardInterrupt):
         bring(root, source)
@@ -276,19 +274,19 @@ def bring_found(how, found):
 # A disk that is full, a folder that cannot be written
 
 
+@pytest.mark.usefixtures("small_parts")
 def test_a_disk_that_is_full(root, source, tmp_path):
-    def small():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
-
-    with importing(root, source, preexec_fn=small) as child:
-        assert child.wait() == 1
-        said = child.stderr.read().decode()
-    assert re.search("WarehouseError: cannot write .*: File too large. It is as it was", said)
-    assert not list(root.rglob(".unfinished*")) and not (root / "sources").exists()
-    with importing(root, source) as child:
-        assert child.wait() == 0
-    with importing(tmp_path / "W", source) as child:
-        assert child.wait() == 0
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for size in (1000, 3000, 4500):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+        try:
+            with raises("cannot write", "File too large. It is as it was", error=WarehouseError):
+                bring(root, source)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert not list(root.rglob(".unfinished*")) and not list(root.glob("sources/*/*"))
+    bring(root, source)
+    bring(tmp_path / "W", source)
     assert contents(root) == contents(tmp_path / "W")
 
 
@@ -312,8 +310,7 @@ def test_a_place_that_cannot_be_written(root, source):
 @pytest.mark.parametrize("part", [1, 1000])
 def test_ctrl_c_stops_soon_and_leaves_the_warehouse_whole(root, tmp_path, part):
     """In parts of megabytes, where a thread is busy, and of 100 rows, of which there are many."""
-    code = (WORK + "print('all done', flush=True)").format(tests=TESTS)
-    code = code.replace("by_slide.part_bytes()", f"{part} * by_slide.part_bytes()")
+    code = WORK.format(tests=TESTS, part=part) + "print('all done', flush=True)"
     for i in range(30):
         write(tmp_path / "e", f"s{i:03}", 4000, np.ones((4000, 256), np.float32))
     command = [sys.executable, "-c", code, root, tmp_path / "e"]
