@@ -216,7 +216,7 @@ def test_attributes_join_the_samples_that_are_there(warehouse, tmp_path):
     assert (done.n, done.report) == (
         4,
         f"{path}, matched on slide with slide_id: 1 of 2 slides; 1 slide has no row: '008'; 1 row "
-        "has no slide: '009'; 1 are written otherwise: '007.svs' is '007'",
+        "has no slide: '009'; 1 is written otherwise: '007.svs' is '007'",
     )
     assert rows(warehouse, "sample_id, slide_id, label, site") == [
         ("007:0", "007", 0.5, "Oslo"),

@@ -267,7 +267,8 @@ def _report(match: _Match, known: pa.Array, repeats: int, name: str) -> str:
         )
     if match.respelled:
         value, is_known = next(iter(match.respelled.items()))
-        report += f"; {len(match.respelled)} are written otherwise: {value!r} is {is_known!r}"
+        are = "1 is" if len(match.respelled) == 1 else f"{len(match.respelled)} are"
+        report += f"; {are} written otherwise: {value!r} is {is_known!r}"
     if repeats:
         report += f"; {repeats} {'row repeats another' if repeats == 1 else 'rows repeat others'}"
     return report

@@ -61,6 +61,19 @@ def join_attributes(
         that tiles have, or of another type than the samples have.
     WarehouseError
         No such warehouse or dataset.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import croma_sql, polars as pl
+    >>> tiles = pl.DataFrame({"sample_id": ["007:0", "007:1"], "slide_id": ["007", "007"]})
+    >>> slides = pl.DataFrame({"slide": ["007.svs", "008.svs"], "label": ["tumour", "normal"]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     n = croma_sql.import_samples(folder, tiles, dataset="d")
+    ...     print(join_attributes(folder, slides, dataset="d").report.replace("; ", "\\n"))
+    the frame, matched on slide with slide_id: 1 of 1 slides
+    1 row has no slide: '008.svs'
+    1 is written otherwise: '007.svs' is '007'
     """
     root = layout.open_warehouse(warehouse)
     with locked(root):

@@ -23,7 +23,7 @@ def import_encoders(warehouse: str | Path, source: Any, *, encoder: str = "encod
     Parameters
     ----------
     warehouse : path; made a warehouse if it is new or empty
-    source : path to .csv, .tsv, .parquet, .arrow or .feather, or any frame that speaks Arrow
+    source : path to .csv, .tsv, .xlsx, .parquet, .arrow or .feather, or any frame that speaks Arrow
         One row per encoder. A column ``is_control`` says which ones are shown in comparisons but
         never ranked, such as natural-image encoders: true or false (or 1 or 0), where it is empty
         false. All others are attributes. Encoders that have no vectors here may be among them.

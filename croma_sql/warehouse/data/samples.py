@@ -41,7 +41,7 @@ def import_samples(
     on : str, optional
         Name of the column that says which samples, slides or patients the rows are of. With it,
         their attributes are joined to the samples that are there: see
-        `croma_sql.warehouse.data.attributes.join_attributes`, which also says what did not match.
+        `croma_sql.join_attributes`, which also says what did not match.
 
     Returns
     -------
