@@ -36,7 +36,7 @@ class Joined:
 def join_attributes(
     warehouse: str | Path, source: Any, *, dataset: str, on: str | None = None
 ) -> Joined:
-    """Join attributes to the samples of a dataset.
+    r"""Join attributes to the samples of a dataset.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def join_attributes(
     >>> slides = pl.DataFrame({"slide": ["007.svs", "008.svs"], "label": ["tumour", "normal"]})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     n = croma_sql.import_samples(folder, tiles, dataset="d")
-    ...     print(join_attributes(folder, slides, dataset="d").report.replace("; ", "\\n"))
+    ...     print(join_attributes(folder, slides, dataset="d").report.replace("; ", "\n"))
     the frame, matched on slide with slide_id: 1 of 1 slides
     1 row has no slide: '008.svs'
     1 is written otherwise: '007.svs' is '007'
