@@ -162,6 +162,20 @@ def test_columns_of_a_query_by_a_column_of_obs(scored, tmp_path):
     assert obs["nothing"].isna().all()
 
 
+def test_ids_that_pandas_made_floats(tmp_path):
+    """Whole numbers of which one is missing; and a column of any name is the user's."""
+    samples = pl.DataFrame({"sample_id": ["7", "10", "1.5"], "found": [5, 6, 7]})
+    croma_sql.import_samples(tmp_path / "W", samples, dataset="d")
+    adata = observed(["abc0", "abc1", "abc2", "abc3"])
+    adata.obs["id"] = [10.0, None, 7.0, 1.5]
+    query = "SELECT sample_id, found AS croma_found FROM samples"
+    done = croma_sql.to_anndata(adata, tmp_path / "W", query=query, on="id")
+    assert (done.n, done.without) == (3, [None])
+    assert adata.obs["croma_found"].tolist() == [6, pd.NA, 5, 7]
+    with pytest.raises(croma_sql.SourceError, match="there are no observations"):
+        croma_sql.to_anndata(adata[:0].copy(), tmp_path / "W", query=query.replace("croma", "c"))
+
+
 def test_whole_columns_keep_their_type(scored, margins):
     adata = observed(sorted(margins))
     query = "SELECT sample_id, 1::SMALLINT AS i, true AS b, 1.5::FLOAT AS x FROM samples"
@@ -186,6 +200,8 @@ def old(path):
         ({"on": "kind"}, "no observation is a sample: these are 'a', 'b', 'a', ..., samples '"),
         ({"encoder": None, "query": 'SELECT sample_id, 1 AS "a/b" FROM samples'},
          "AnnData takes no column of the name 'a/b'; say AS another"),
+        ({"encoder": None, "query": 'SELECT sample_id, 1 AS "." FROM samples'},
+         "AnnData takes no column of the name '.'; say AS another"),
         ({"subset": "nope"}, "benchmark 'b' has no subset 'nope'; it has none at all"),
         ({"m": 99}, "m is 99, but"),
         ({"query": "SELECT sample_id, margin FROM margins"}, "leave --benchmark, --encoder and"),

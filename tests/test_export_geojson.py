@@ -1,6 +1,7 @@
 """Tiles for QuPath: rectangles where they belong, coloured by margin, as GeoJSON has it."""
 
 import json
+import math
 import shutil
 import unicodedata
 import uuid
@@ -218,7 +219,14 @@ def changed(column, value):
         (tiles().with_columns(y=pl.lit("left")), {}, "the query fails: Conversion Error: .*left"),
         (changed("tile_size", 0), {"tile_size": 9}, "2 tiles of slide '003' have no tile_size. G"),
         (changed("slide_id", None), {}, "2 samples have no slide_id. Name slides with --slide"),
-        (changed("coord_unit", pl.lit("um")), {"mpp": 0}, "have coordinates in micrometres. Say "),
+        (changed("coord_unit", pl.lit("um")), {}, "have coordinates in micrometres. Say how many"),
+        (changed("coord_unit", pl.lit("um")), {"mpp": 0}, "mpp is 0; it is a number above 0"),
+        (tiles(), {"mpp": math.nan}, "mpp is nan; it is a number above 0"),
+        (tiles(), {"tile_size": math.inf}, "tile_size is inf; it is a number above 0"),
+        (changed("x", math.inf), {}, "2 tiles of slide '003' have no coordinates. Import them "),
+        (changed("tile_size", math.inf), {}, "2 tiles of slide '003' have no tile_size. Give"),
+        (changed("coord_unit", pl.lit("um")).with_columns(s=math.inf), {"mpp": "s"},
+         "2 tiles of slide '003' have coordinates in micrometres. Say "),
         (changed("slide_id", pl.lit("s" * 250)), {}, "slide 'ssssss.* has no name that a file"),
     ],
 )  # fmt: skip

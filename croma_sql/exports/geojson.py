@@ -1,5 +1,6 @@
 """Tiles of slides coloured by margin, as GeoJSON that QuPath reads."""
 
+import math
 import re
 import unicodedata
 from collections import Counter
@@ -85,10 +86,12 @@ def export_geojson(
     Raises
     ------
     CromaSqlError
-        Nothing scored, or nobody knows where the tiles lie; several slides for one file; a file
-        that cannot be written.
+        Nothing scored, or nobody knows where the tiles lie; several slides for one file; a length
+        that is none; a file that cannot be written.
     """
     output = place(output)
+    _check_length("mpp", mpp)
+    _check_length("tile_size", tile_size)
     asked: Scope = {"benchmark": benchmark, "encoder": encoder, "subset": subset}
     with connect(warehouse) as con:
         scope, rows = margins(con, warehouse, asked, m)
@@ -106,6 +109,11 @@ def export_geojson(
 
         interruptibly(con, write)
     return Drawn(files, done.n, done.n_undefined)
+
+
+def _check_length(name: str, value: float | str | None) -> None:
+    if isinstance(value, int | float) and not 0 < value < math.inf:
+        raise CromaSqlError(f"{name} is {value}; it is a number above 0")
 
 
 class _Done:

@@ -94,14 +94,15 @@ def beside(
                 f"obs has a column {name!r} already; give these other names with --key, or in the "
                 "query (Python: key=, query=)"
             )
-        if "/" in name or not name:
+        if name in ("", ".") or set(name) & {"/", "\0"}:  # which lead elsewhere in HDF5
             raise CromaSqlError(f"AnnData takes no column of the name {name!r}; say AS another")
-    texts = [None if pd.isna(one) else str(one) for one in ids]
+    texts = [None if pd.isna(one) else _text(one) for one in ids]
     sought = pl.DataFrame({SAMPLE: pl.Series(texts, dtype=pl.String)})
-    found = sought.join(
-        rows.with_columns(croma_found=True), on=SAMPLE, how="left", maintain_order="left"
-    )
-    without = sought.filter(found["croma_found"].is_null())[SAMPLE]
+    found = sought.join(rows, on=SAMPLE, how="left", maintain_order="left")
+    if sought.is_empty():
+        raise SourceError("there are no observations that a row could stand beside")
+    has_row = pl.col(SAMPLE).is_in(rows[SAMPLE].implode()).fill_null(False)
+    without = sought.filter(~has_row)[SAMPLE]
     if len(without) == len(sought):
         raise SourceError(
             f"no observation is a sample: these are {listed(without.drop_nulls())}, samples "
@@ -118,6 +119,11 @@ def beside(
         unused=unused.head(FIRST).to_list(),
     )
     return {name: _element(found[name]) for name in names}, matched
+
+
+def _text(one: Any) -> str:
+    """Write an id as samples have it; pandas makes whole numbers floats where some are missing."""
+    return str(int(one)) if isinstance(one, float) and one.is_integer() else str(one)
 
 
 def _element(column: pl.Series) -> Any:

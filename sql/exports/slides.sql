@@ -8,10 +8,12 @@
 SELECT
     slide_id,
     count(*) AS n,
-    count(*) FILTER (WHERE x IS NULL OR y IS NULL) AS n_nowhere,
+    count(*) FILTER (WHERE (isfinite(x) AND isfinite(y)) IS NOT TRUE) AS n_nowhere,
     count(*) FILTER (WHERE coord_unit IS NULL OR coord_unit NOT IN ('px', 'um')) AS n_unitless,
-    count(*) FILTER (WHERE tile_size IS NULL OR NOT tile_size > 0) AS n_sizeless,
-    count(*) FILTER (WHERE coord_unit = 'um' AND (mpp IS NULL OR NOT mpp > 0)) AS n_unscaled
+    count(*) FILTER (WHERE (tile_size > 0 AND isfinite(tile_size)) IS NOT TRUE) AS n_sizeless,
+    count(*) FILTER (
+        WHERE coord_unit = 'um' AND (mpp > 0 AND isfinite(mpp)) IS NOT TRUE
+    ) AS n_unscaled
 FROM tiles
 GROUP BY slide_id
 ORDER BY slide_id;
