@@ -54,7 +54,7 @@ def all_cases(scale: float) -> dict[str, Case]:
 
     cases = [make(sized) for make in (_camelyon, _confounder, _panel, _tcga, _paired)]
     cases += [make(sized) for make in (_cells, _scopes, _memory, _growth, _cli, _bootstrap)]
-    cases += [make(sized) for make in (_silhouettes,)]
+    cases += [make(sized) for make in (_silhouettes, _imports)]
     cases.append(_acquisitions(sized))
     return {case.name: case for case in cases}
 
@@ -263,3 +263,40 @@ def _silhouettes(sized: Sized) -> Case:
         ("scikit-learn measures all pairs of rows, in float32 chunks of 1 GiB",),
         memory=True,
     )
+
+
+def _imports(sized: Sized) -> Case:
+    variants = []
+    n = sized(200)
+    for layout, about in (
+        ("trident", "chunks of 1 row"),
+        ("clam", "chunks of 32 rows"),
+        ("contiguous", "no chunks"),
+    ):
+        data = _slides(n, layout)
+        group = f"{n} slides, {about}"
+        options = {"slides": data["name"]}
+        variants += [
+            Variant(f"{group}: import", "import_slides", data, options, role="ours", group=group),
+            Variant(f"{group}: h5py loop", "h5py_loop", data, options, role="product", group=group),
+        ]
+    more = {"there": ["f"]}, {"there": ["e"]}
+    for options, about in zip(more, ("a second encoder", "nothing new"), strict=True):
+        data = _slides(n, "clam")
+        given = options | {"slides": data["name"]}
+        variants.append(Variant(f"{n} slides, {about}", "import_slides", data, given, group=about))
+    for some in (sized(50), sized(100), sized(400)):
+        data = _slides(some, "clam")
+        options = {"slides": data["name"]}
+        variants.append(Variant(f"{some} slides", "import_slides", data, options, group=str(some)))
+    return Case(
+        "imports",
+        "slides of 2,000 x 1,024 x float16 from .h5 into a warehouse, against only reading them",
+        tuple(variants),
+        ("product: a plain h5py loop that reads vectors and coordinates; files are in the cache",),
+    )
+
+
+def _slides(n: int, layout: str) -> dict[str, Any]:
+    name = f"slides_{layout}_{n}"
+    return {"name": name, "manifest": f"slides {layout}", "n": n, "d": 1024, "dtype": "float16"}

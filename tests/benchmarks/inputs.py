@@ -147,6 +147,10 @@ def make(data: Data) -> Inputs:
 
 
 def write(data: Data, folder: Path) -> None:
+    if data.manifest.startswith("slides"):
+        import slides
+
+        slides.write(data, folder)
     inputs = make(data)
     np.save(folder / f"{data.name}.npy", inputs.vectors)
     arrays: dict[str, Any] = {"bounds": inputs.bounds, **inputs.columns}
@@ -165,7 +169,8 @@ def read(name: str, folder: Path) -> Inputs:
 
 def few_rows(data: Data) -> Inputs:
     """Make inputs of the same kind that take every path, to compile and initialise what is used."""
-    n = {"paired": 4 * 1200, "scopes": 8 * 22}.get(data.manifest, 2000)
+    slides = {f"slides {layout}": 4 for layout in ("trident", "clam", "contiguous")}
+    n = ({"paired": 4 * 1200, "scopes": 8 * 22} | slides).get(data.manifest, 2000)
     manifest = data.manifest if data.manifest in ("paired", "scopes") else "grid"
     return make(replace(data, n=n, manifest=manifest))
 

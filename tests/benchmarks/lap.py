@@ -18,6 +18,7 @@ import acquisitions
 import numpy as np
 import ours
 import peers
+import slides
 from inputs import Data, few_rows, read
 
 LAPS = {
@@ -31,6 +32,8 @@ LAPS = {
     "rank_stability": ours.rank_stability,
     "consistency": acquisitions.consistency,
     "by_definition": acquisitions.by_definition,
+    "import_slides": slides.import_slides,
+    "h5py_loop": slides.h5py_loop,
     "croma": peers.croma,
     "croma_panel": peers.croma_panel,
     "croma_bootstrap": peers.croma_bootstrap,

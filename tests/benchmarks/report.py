@@ -11,7 +11,7 @@ from rich.table import Table
 WIDTH = 150  # where the output is no terminal, tables would be squeezed into 80
 TOLERANCE = {"margin": 1e-3, "so": 1e-4, "os": 1e-4, "ri": 1e-3, "mari": 1e-3, "tau": 1e-4, "k": 0,
              "lo": 1e-12, "hi": 1e-12, "distance": 1e-12, "rank": 0, "mantel_r": 1e-9,
-             "intra": 1e-12, "iok": 0}  # fmt: skip
+             "intra": 1e-12, "iok": 0, "rows": 0}  # fmt: skip
 HEADINGS = ("laps", "median s", "/ product", "croma /", "min..max s", "peak MB", "before MB")
 PEERS = ("croma", "faiss", "sklearn")
 PANEL = ("ri", "mari", "tau", "k")
