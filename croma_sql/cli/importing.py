@@ -176,7 +176,7 @@ def _counts(slides: Slides) -> str:
         "no longer there, kept": slides.gone,
     }
     told = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
-    return f"{slides.total} sources: {told}"
+    return f"{slides.total} source{'' if slides.total == 1 else 's'}: {told}"
 
 
 def _ids(path: Place, sample_id: str) -> object:
