@@ -15,6 +15,10 @@ import numpy as np
 import polars as pl
 import pytest
 from cohorts import random_cohort
+from typer.testing import CliRunner
+
+import croma_sql
+from croma_sql.cli.app import app
 
 COMMAND = Path(sys.executable).with_name("croma-sql")
 SELECT = "SELECT sample_id, label, confounder, group_id FROM samples"
@@ -295,3 +299,19 @@ def test_version():
     import croma_sql
 
     assert succeed("--version") == f"croma-sql {croma_sql.__version__}\n"
+
+
+def test_ctrl_c_that_duckdb_takes_for_an_error(tmp_path, monkeypatch):
+    """As of a file that cannot be read, where Python reads it: on object storage."""
+    croma_sql.import_samples(tmp_path / "W", pl.DataFrame({"sample_id": ["a"]}), dataset="d")
+    handler = signal.getsignal(signal.SIGINT)
+
+    def connect(warehouse):
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        raise croma_sql.WarehouseError("files of the warehouse cannot be read: ^^^")
+
+    monkeypatch.setattr("croma_sql.cli.sql.connect", connect)
+    done = CliRunner().invoke(app, ["sql", str(tmp_path / "W"), "FROM samples"])
+    assert (done.exit_code, done.stderr) == (130, "croma-sql: stopped; the warehouse is whole\n")
+    assert signal.getsignal(signal.SIGINT) is handler

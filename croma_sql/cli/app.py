@@ -1,6 +1,11 @@
 """The verbs together, and how errors leave: one sentence on stderr, exit 1."""
 
-from typing import Annotated, Any
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -31,16 +36,43 @@ _TYPERS_OWN = (typer.Abort, BrokenPipeError)  # and whatever has an exit code
 
 class _Verbs(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            typer.echo("croma-sql: stopped; the warehouse is whole", err=True)
-            raise typer.Exit(INTERRUPTED) from None
-        except Exception as error:
-            if ctx.params["debug"] or isinstance(error, _TYPERS_OWN) or hasattr(error, "exit_code"):
-                raise
-            typer.echo(f"croma-sql: {_sentence(error)}", err=True)
-            raise typer.Exit(1) from error
+        with _heeding_ctrl_c() as came:
+            try:
+                return super().invoke(ctx)
+            except KeyboardInterrupt:
+                came.set()
+            except Exception as error:
+                if not came.is_set():
+                    self._leave(ctx, error)
+        typer.echo("croma-sql: stopped; the warehouse is whole", err=True)
+        raise typer.Exit(INTERRUPTED)
+
+    def _leave(self, ctx: Any, error: Exception) -> NoReturn:
+        if ctx.params["debug"] or isinstance(error, _TYPERS_OWN) or hasattr(error, "exit_code"):
+            raise error
+        typer.echo(f"croma-sql: {_sentence(error)}", err=True)
+        raise typer.Exit(1) from error
+
+
+@contextmanager
+def _heeding_ctrl_c() -> Iterator[threading.Event]:
+    """Note Ctrl-C: DuckDB makes errors of its own of it, as of a file that cannot be read."""
+    came = threading.Event()
+
+    def note(signum: int, frame: FrameType | None) -> None:
+        came.set()
+        signal.default_int_handler(signum, frame)
+
+    before = signal.getsignal(signal.SIGINT)
+    is_ours = threading.current_thread() is threading.main_thread()
+    if not is_ours or before is not signal.default_int_handler:
+        yield came
+        return
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield came
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _sentence(error: Exception) -> str:
