@@ -11,6 +11,7 @@ import pytest
 from mistakes import cut_short, raises
 from numpy_files import npy, objects
 
+import croma_sql
 from croma_sql.importers.formats.manifests import fingerprints
 from croma_sql.importers.listing import Options
 from croma_sql.importers.recognise import recognised
@@ -200,3 +201,19 @@ def test_fingerprints_of_cells_that_pandas_reads_otherwise(tmp_path, cells):
     expected = fingerprints(pa.table(written))
     given = dict.fromkeys(COLUMNS, ["x"] * 3) | {"label": [cell or None for cell in cells]}
     assert fingerprints(pa.table(given)) & expected
+
+
+def test_the_file_of_a_model_has_its_ids_beside_it(tmp_path):
+    croma_sql.import_embeddings(tmp_path, WRITTEN / "Mascaret.npy", encoder="m", dataset="d")
+    with croma_sql.connect(tmp_path) as con:
+        found = con.sql("SELECT sample_id, label FROM samples").fetchall()
+    assert found == [("007", "1"), ("008", "0"), ("s-9.a", "0")]
+
+
+def test_the_manifest_may_be_given_too(tmp_path):
+    croma_sql.import_embeddings(
+        tmp_path, WRITTEN, encoder="m", dataset="d", samples=WRITTEN / "manifest.csv"
+    )
+    with croma_sql.connect(tmp_path) as con:
+        found = con.sql("SELECT sample_id, label FROM samples").fetchall()
+    assert found == [("007", "1"), ("008", "0"), ("s-9.a", "0")]

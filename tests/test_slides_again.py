@@ -20,6 +20,7 @@ from by_slide import (
     write,
     write_slides,
 )
+from slide_files import trident_patches
 
 import croma_sql
 from croma_sql.errors import SourceError, WarehouseError
@@ -352,3 +353,27 @@ def test_two_files_of_one_slide(root, tmp_path):
     ]
     with raises("'s'", str(one), str(two), "--slide-id path"):
         bring_held(root, *sources)
+
+
+def test_places_are_kept_where_they_are_not_given_again(root, tmp_path):
+    write(tmp_path / "in", "s", 30, coords=False)
+    write(tmp_path / "in", "t", 20)
+    trident_patches(tmp_path / "patches", "s", places("s", 30))
+    bring(root, tmp_path / "in", coordinates=tmp_path / "patches")
+    before = contents(root)
+    assert counts(bring(root, tmp_path / "in")) == (0, 0, 2, 0)
+    assert contents(root) == before
+    moved = trident_patches(tmp_path / "others", "s", places("s", 30) + 1).parent
+    assert counts(bring(root, tmp_path / "in", coordinates=moved)) == (0, 1, 1, 0)
+    found = samples(root).filter(slide_id="s").select("x", "y").to_numpy()
+    assert np.array_equal(found, places("s", 30) + 1)
+
+
+def test_of_several_tables_all_are_joined_or_none(root, source, tmp_path):
+    bring(root, source)
+    before = contents(root)
+    good = pl.DataFrame({"slide_id": ["s001"], "centre": ["A"]})
+    bad = pl.DataFrame({"slide_id": ["s001"], "x": [1.0]})
+    with raises("the samples have 'x' already"):
+        bring(root, source, samples=[good, bad])
+    assert contents(root) == before

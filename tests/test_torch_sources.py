@@ -195,6 +195,15 @@ def test_what_arrays_do_not_need(tmp_path, pickled, asks_for):
         recognised(path)
 
 
+def test_what_is_hidden_beside_a_tensor_is_named(tmp_path):
+    path = tensor(tmp_path / "s.pt", {"features": tensors(3, 2), "more": Bomb(tmp_path / "x")})
+    with raises(f"{path} is refused: it asks for {os.mkdir.__module__}.mkdir"):
+        recognised(path)
+    path = tensor(tmp_path / "s.pt", {"features": vectors(3), "more": tensors(3, 2)})
+    with raises(f"{path} is refused: it asks for NumPy arrays beside tensors"):
+        recognised(path)
+
+
 def test_models_are_refused(tmp_path):
     path = tensor(tmp_path / "model.pt", torch.nn.Linear(2, 2))
     with raises("asks for torch.nn.modules.linear.Linear", "a folder or a glob without it"):

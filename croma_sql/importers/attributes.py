@@ -61,6 +61,7 @@ def match_attributes(
     known: Mapping[str, pa.Array],
     on: str | None = None,
     taken: Collection[str] = (),
+    text: Collection[str] = (),
 ) -> Matched:
     """Read attributes of a cohort, and match them with samples.
 
@@ -76,6 +77,7 @@ def match_attributes(
         else with the one that has most of its values. Blanks around a value do not count, and it
         may be a file: ``scans/001.svs`` is slide 001.
     taken : names that attributes may not have, those of other columns of the samples
+    text : names of attributes that are text whatever they hold
 
     Returns
     -------
@@ -89,7 +91,11 @@ def match_attributes(
         file that may be two slides; rows of one id that differ; attributes whose names are taken.
     """
     name = name_of(source)
-    table = _read(source, lambda columns: _columns_of_ids(columns, known, on), name)
+
+    def of_text(columns: Sequence[str]) -> list[str]:
+        return [*_columns_of_ids(columns, known, on), *(c for c in columns if c in text)]
+
+    table = _read(source, of_text, name)
     match = _match(table, known, on, name)
     names = [column for column in table.column_names if column != match.column]
     _check_taken(names, match.key, taken, name)

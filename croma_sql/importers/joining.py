@@ -12,6 +12,7 @@ from croma_sql.importers.sources import Coordinates, Rows, SourceFile
 from croma_sql.importers.together import TILE_SIZE
 
 INDEX = "tile_index"
+COORDINATES = "coordinates"  # the attribute that says where coordinates are from
 
 
 def join_coordinates(
@@ -162,7 +163,7 @@ def _with(
     attributes = {
         **coordinates.attributes,
         **source.attributes,
-        "coordinates": str(coordinates.path),
+        COORDINATES: str(coordinates.path),
     }
     return replace(source, read=read, attributes=attributes)
 

@@ -170,7 +170,7 @@ def _ask(
     """Ask those who read files of that suffix; where it lies, those of what the file is."""
     readers = _readers(path.suffix.lower(), options)
     try:
-        str(path).encode()
+        (str(path) if readers else path.suffix).encode()
         if readers or path != given:
             return _first_answer(readers, path, listing, options)
         problem = SourceError(f"{path} is of no kind that embeddings are read from")

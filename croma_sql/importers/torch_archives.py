@@ -98,7 +98,9 @@ def _load(file: IO[bytes], path: Path | None) -> Any:
             raise ValueError("its members are compressed, which PyTorch does not do")
         try:
             return _load_weights(file, path)
-        except _NeedsMoreError:
+        except _NeedsMoreError as error:
+            if not str(error).startswith(_MADE_OF_ARRAYS):
+                raise
             with archive.open(members["data.pkl"]) as pickled:
                 return _Arrays(pickled).load()
 
@@ -116,11 +118,16 @@ def _load_weights(file: IO[bytes], path: Path | None = None) -> Any:
         raise _NeedsMoreError(asked[1] if asked else "more than tensors") from error
 
 
+_MADE_OF_ARRAYS = ("numpy", "_codecs", "__builtin__")
+
+
 class _Arrays(pickle.Unpickler):
     """Load NumPy arrays of numbers, which PyTorch saves but does not load as weights."""
 
     def find_class(self, module: str, name: str) -> Any:
         """Find what an array is made with, and nothing else."""
+        if module == "torch._utils":
+            raise _NeedsMoreError("NumPy arrays beside tensors")
         if (module, name) not in _OF_ARRAYS:
             raise _NeedsMoreError(f"{module}.{name}")
         return _OF_ARRAYS[module, name]

@@ -34,8 +34,8 @@ def check_sources(root: Path, file: layout.SourcesFile) -> list[str]:
 def name_leftover(path: Path) -> list[str]:
     """Name what an interrupted import has left."""
     return [
-        f"{path} is not in force: an import was interrupted. The next one of the same encoder and "
-        "dataset takes it over, or removes it"
+        f"{path} is not in force: an import was interrupted or refused. The next one of the same "
+        "encoder and dataset takes it over, or removes it; so it may be deleted"
     ]
 
 

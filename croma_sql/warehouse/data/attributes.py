@@ -95,7 +95,8 @@ def attach(
     """
     there = read_footer(stored).schema.to_arrow_schema()
     fixed = [name for name in ("sample_id", "slide_id", *PLACES) if name in there.names]
-    matched = match_attributes(source, _known(stored, there), on, taken=fixed)
+    text = [field.name for field in there if kind_of(field.type) == "text"]
+    matched = match_attributes(source, _known(stored, there), on, taken=fixed, text=text)
     schema = _with_attributes(there, matched, name_of(source))
     _check_other_datasets(root, schema, dataset)
     return Joined(_write(stored, target, matched, schema), matched.report)

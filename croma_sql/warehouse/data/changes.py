@@ -1,10 +1,12 @@
 """What an import finds, against what was imported before."""
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from croma_sql.errors import CromaSqlError, SourceError, WarehouseError, listed
+from croma_sql.importers.joining import COORDINATES
 from croma_sql.importers.sources import SourceFile
 from croma_sql.places import place
 from croma_sql.vectors import OnBadVectors
@@ -89,6 +91,7 @@ def compared(
 
 def _is_same(now: Record, before: Sequence[Record], on_bad_vectors: OnBadVectors) -> bool:
     """Tell whether reading a source again would give what is there."""
+    now = _with_places(now, before[0])
     said = _what_is_said(now)
     if sum(record.n for record in before) != now.n:
         return False
@@ -96,6 +99,14 @@ def _is_same(now: Record, before: Sequence[Record], on_bad_vectors: OnBadVectors
     if (dropped and on_bad_vectors != "drop") or (null and on_bad_vectors != "null"):
         return False
     return all(_what_is_said(record) == said for record in before)
+
+
+def _with_places(now: Record, before: Record) -> Record:
+    """Let tiles that come without coordinates this time have those they were imported with."""
+    here, there = json.loads(now.attributes), json.loads(before.attributes)
+    if COORDINATES in here or COORDINATES not in there or not here.items() <= there.items():
+        return now
+    return replace(now, attributes=before.attributes)
 
 
 def _what_is_said(record: Record) -> tuple[object, ...]:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from croma_sql.cohort import checked_threads
 from croma_sql.errors import SourceError, listed
+from croma_sql.importers.formats import arrays, croma
 from croma_sql.importers.formats.patches import is_metadata
 from croma_sql.importers.listing import Options
 from croma_sql.importers.recognise import recognised
@@ -101,6 +102,8 @@ def import_embeddings(
         raise SourceError(f"on_bad_vectors is {on_bad_vectors!r}; it is 'error', 'drop' or 'null'")
     given = list(samples) if isinstance(samples, list | tuple) else [samples]
     tables = [table for table in given if table is not None]
+    if as_format is None and not tables and ids is None and _has_manifest(source):
+        as_format = croma.FORMAT
     if _is_whole(source, as_format):
         only_by_slide = {
             "on": on,
@@ -144,6 +147,17 @@ def import_embeddings(
     )
     imported = import_slides(asked, found.sources, on_progress)
     return replace(imported, notes=[*found.notes, *imported.notes])
+
+
+def _has_manifest(source: Any) -> bool:
+    """Tell an array whose ids stand beside it, as croma writes them."""
+    path = place(source) if is_path(source) else None
+    return (
+        path is not None
+        and path.suffix.lower() == arrays.SUFFIX
+        and path.is_file()
+        and path.with_name(croma.MANIFEST).exists()
+    )
 
 
 def _is_whole(source: Any, as_format: str | None) -> bool:

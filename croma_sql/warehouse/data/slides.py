@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from croma_sql.errors import SourceError, WarehouseError, listed
+from croma_sql.errors import CromaSqlError, SourceError, WarehouseError, listed
 from croma_sql.importers.sources import SourceFile
 from croma_sql.vectors import OnBadVectors
 from croma_sql.warehouse import layout
@@ -116,18 +116,33 @@ def _put_samples(asked: Asked, plan: Plan, changes: Changes) -> list[str]:
     root, dataset = asked.root, asked.dataset
     target = layout.samples_path(root, dataset)
     joins = partial(attach, root, dataset=dataset, on=asked.on)
-    if not plan.parts and not changes.replaced:
-        return [joins(table, stored=target, target=target).report for table in asked.cohort]
+    notes: list[str] = []
     with TemporaryDirectory(prefix="croma_sql_") as aside:
         steps = [*(Path(aside) / f"{i}.parquet" for i in range(len(asked.cohort))), target]
-        arrival = _arrival(asked, plan, changes)
-        notes = _without_attributes(arrival) if changes.new and not asked.cohort else []
-        with merged(arrival) as rows:
-            write_batches(steps[0], rows, {"format": layout.FORMAT})
+        if plan.parts or changes.replaced:
+            arrival = _arrival(asked, plan, changes)
+            notes = _without_attributes(arrival) if changes.new and not asked.cohort else []
+            _merge(asked, plan, arrival, steps[0])
+        else:
+            steps[0] = target
         return notes + [
             joins(table, stored=before, target=after).report
             for table, (before, after) in zip(asked.cohort, pairwise(steps), strict=True)
         ]
+
+
+def _merge(asked: Asked, plan: Plan, arrival: Arrival, target: Path) -> None:
+    """Write samples put together; parts whose samples are refused serve no later run: they go."""
+    try:
+        with merged(arrival) as rows:
+            write_batches(target, rows, {"format": layout.FORMAT})
+    except CromaSqlError as error:
+        if error.__cause__ is None:  # else what failed is the machine
+            for part in plan.parts:
+                path = _part(asked, part.name)
+                layout.tiles_path(path).unlink()
+                path.unlink()
+        raise
 
 
 def _arrival(asked: Asked, plan: Plan, changes: Changes) -> Arrival:
