@@ -32,7 +32,7 @@ def lines(text):
 
 @pytest.mark.parametrize(
     ("document", "outputs"),
-    [("README.md", 8), ("sql/demo/README.md", 9), ("sql/demo/scanners_and_centres.md", 8)],
+    [("README.md", 10), ("sql/demo/README.md", 9), ("sql/demo/scanners_and_centres.md", 8)],
 )
 def test_what_a_document_shows(tmp_path, document, outputs):
     printed, shown = "", 0
