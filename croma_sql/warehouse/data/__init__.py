@@ -1,6 +1,6 @@
 """What was imported, or made from that.
 
-samples.py             ids and attributes; attributes.py joins more of them later
+samples.py             ids and attributes; attributes.py joins those of a cohort
 encoders.py            attributes of encoders
 embeddings.py          the door by which vectors come in: as a whole (whole.py), a file per encoder
                        and dataset, or by slide; embedding_files.py reads them back
@@ -13,6 +13,6 @@ slides.py              by slide: what is new or has changed, in parts of many sl
 harmonise.py           an encoder without a confounder, into a new one; harmonised_vectors.py
                        writes it
 harmonised.py          what it was made from, and whether that is still so
-pool.py                vectors of many samples pooled into one per group, as a new encoder:
-                       groups.py, pooled.py, pooled_vectors.py
+pool.py                one vector per slide or other group, as a new encoder; groups.py says who is
+                       in which, pooled_vectors.py adds up, pooled.py knows what it was made from
 """
