@@ -16,9 +16,16 @@ app = typer.Typer(
     help="Take margins, neighbours or any query to other tools.", no_args_is_help=True
 )
 
-Benchmark = Annotated[str | None, typer.Option(help="Whose margins; may be left out if alone.")]
-Encoder = Annotated[str | None, typer.Option(help="Whose margins; may be left out if alone.")]
-Subset = Annotated[str | None, typer.Option(help="Of the benchmark, if samples are in several.")]
+Benchmark = Annotated[
+    str | None, typer.Option(help="Whose margins; needed where several benchmarks are scored.")
+]
+Encoder = Annotated[
+    str | None, typer.Option(help="Whose margins; needed where several encoders are scored.")
+]
+Subset = Annotated[
+    str | None,
+    typer.Option(help="Of the benchmark; needed where a sample is in several of its subsets."),
+]
 
 
 @app.command("table")
@@ -50,7 +57,7 @@ def anndata(
     key: Annotated[str, typer.Option(help="What the names of the columns begin with.")] = "croma",
     on: Annotated[
         str | None,
-        typer.Option(help="Column of obs that holds sample ids; default the names of obs."),
+        typer.Option(help="Column of obs that holds sample ids; default obs_names."),
     ] = None,
 ) -> None:
     """Write an .h5ad once more, with margins as columns of obs and all else as it is."""
@@ -92,8 +99,8 @@ def geojson(
     mpp: Annotated[
         str | None,
         typer.Option(
-            help="Micrometres per pixel, for coordinates in micrometres: a number, or the "
-            "attribute that holds it."
+            help="Micrometres per pixel of level 0, for coordinates in micrometres: a number, or "
+            "the attribute of samples that holds it."
         ),
     ] = None,
     tile_size: Annotated[

@@ -29,13 +29,11 @@ def pool(
     dataset: Annotated[str, typer.Option(help="Name of the set of new samples, one per group.")],
     by: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Attributes that a group agrees in, with commas between; default slide_id."
-        ),
+        typer.Option(help="Attributes to pool by, such as slide_id,scanner; default slide_id."),
     ] = None,
     how: Annotated[
         How,
-        typer.Option(help="Mean, maximum of every feature, or mean of vectors of length 1."),
+        typer.Option(help="Mean, maximum of every feature, or mean of vectors scaled to length 1."),
     ] = How.mean,
     from_dataset: Annotated[
         list[str] | None,
