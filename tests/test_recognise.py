@@ -190,6 +190,10 @@ def test_a_name_that_is_no_text(tmp_path):
     tiles(tmp_path / "slide.h5").rename(tmp_path / os.fsdecode(b"sl\xefde.h5"))
     with raises("the name is not UTF-8; rename the file"):
         recognised(tmp_path)
+    tiles(tmp_path / "slide.h5")
+    odd = tmp_path / os.fsdecode(b"sl\xefde.h5")
+    odd.rename(odd.with_suffix(".txt"))
+    assert recognised(tmp_path).notes[-1] == "left alone: 1 .txt"
 
 
 # what belongs together

@@ -377,3 +377,13 @@ def test_of_several_tables_all_are_joined_or_none(root, source, tmp_path):
     with raises("the samples have 'x' already"):
         bring(root, source, samples=[good, bad])
     assert contents(root) == before
+
+
+def test_a_file_is_not_imported_under_two_names(root, tmp_path):
+    path = write(tmp_path / "in" / "a", "s", 30)
+    bring(root, tmp_path / "in", slide_id="path")
+    before = contents(root)
+    for folder, slide_id in ((tmp_path / "in" / "a", "path"), (tmp_path / "in", "stem")):
+        with raises(f"{path} was imported as slide 'a/s', and would be 's' now"):
+            bring(root, folder, slide_id=slide_id)
+    assert contents(root) == before

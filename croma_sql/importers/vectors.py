@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -92,12 +93,13 @@ def check_column(available: list[str], column: str, name: str, option: str) -> N
 
 def _from_npy(path: Path) -> VectorSource:
     name = str(path)
-    if is_local(path):
+    array = open_array(path)
+    shape = array.shape
+    if is_local(path) and np.prod(shape):  # of nothing there is no map
         matrix = np.load(path, mmap_mode="r", allow_pickle=False)
-        shape, batches = matrix.shape, lambda: _slices(matrix, name)
+        batches = partial(_slices, matrix, name)
     else:
-        array = open_array(path)
-        shape, batches = array.shape, lambda: _fetched(array)
+        batches = partial(_fetched, array)
     if len(shape) != 2 or not shape[1]:
         raise SourceError(
             f"{path} holds an array of shape {shape}; expected (n, d), a vector per row"

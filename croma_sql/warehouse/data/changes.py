@@ -52,13 +52,15 @@ def compared(
     Raises
     ------
     SourceError
-        Two files of one slide, here or of which the first was imported and is still there.
+        Two files of one slide, here or of which the first was imported and is still there; a file
+        that was imported as another slide.
     WarehouseError
         A part is lost, and a source that was in it is not there either.
     """
     known: dict[str, list[Record]] = defaultdict(list)
     for record in there:
         known[record.key].append(record)
+    paths = {record.path: record.key for record in there}
     lost = set(lost)
     changes = Changes()
     seen: dict[str, str] = {}
@@ -71,6 +73,7 @@ def compared(
             )
         before = known.pop(now.key, None) or known.pop(_moved_from(now, known), None)
         if before is None:
+            _refuse_another_name(now, paths)
             changes.new.append((now, file))
         elif lost.isdisjoint(record.part for record in before) and _is_same(
             now, before, on_bad_vectors
@@ -146,6 +149,15 @@ def _refuse_another(now: Record, before: Record) -> None:
             f"slide {now.slide_id!r} was imported from {before.path}, which is still there; "
             f"{now.path} is another file. If they are two slides, import this one into another "
             "dataset, with a --prefix; if they are one, move the other file away, and import again"
+        )
+
+
+def _refuse_another_name(now: Record, paths: Mapping[str, str]) -> None:
+    if now.path in paths:
+        raise SourceError(
+            f"{now.path} was imported as slide {paths[now.path]!r}, and would be {now.key!r} now, "
+            "so that its vectors would count twice. Give the same folder and the same --slide-id "
+            "as then, or import into another dataset"
         )
 
 
