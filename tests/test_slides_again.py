@@ -387,3 +387,9 @@ def test_a_file_is_not_imported_under_two_names(root, tmp_path):
         with raises(f"{path} was imported as slide 'a/s', and would be 's' now"):
             bring(root, folder, slide_id=slide_id)
     assert contents(root) == before
+
+
+def test_tables_that_are_not_there_are_told_before_anything_is_read(root, source, tmp_path):
+    with raises(f"{tmp_path / 'no.csv'} does not exist"):
+        bring(root, source, samples=tmp_path / "no.csv")
+    assert not root.exists()

@@ -133,6 +133,9 @@ def import_embeddings(
         samples=[place(table) for table in tables if is_path(table)],
         slide_id=slide_id,
     )
+    lacking = [path for path in options.samples if not path.exists()]
+    if lacking:  # told before hours of reading
+        raise SourceError(f"{lacking[0]} does not exist")
     found = recognised(source, options, coordinates)
     asked = Asked(
         root=layout.create_warehouse(warehouse),
