@@ -248,7 +248,7 @@ def test_tiles_elsewhere_are_refused(root, tmp_path):
     moved = places("s", 30)
     moved[7, 1] += 1
     write(tmp_path / "f", "s", 30, coords=moved)
-    with raises("tiles of 1 slide(s) lie elsewhere", "'s'"):
+    with raises("tiles of slide 's' lie elsewhere"):
         bring(root, tmp_path / "f", encoder="f")
     assert contents(root) == before
 
@@ -324,8 +324,8 @@ def test_nothing_but_empty_slides(root, tmp_path):
 def test_the_same_slides_twice_need_a_prefix(root, tmp_path):
     write(tmp_path / "in", "s", 120)
     bring(root, tmp_path / "in")
-    with raises("120 sample_id(s) are already in dataset 'd'", "'s:0', 's:1', 's:10'", "--prefix",
-                error=croma_sql.CromaSqlError):  # fmt: skip
+    with raises("tiles of 1 slide(s) are already in dataset 'd': 's'", "--prefix",
+                error=croma_sql.WarehouseError):  # fmt: skip
         bring(root, tmp_path / "in", dataset="again")
     bring(root, tmp_path / "in", dataset="again", prefix="5x ")
     assert set(samples(root, "again")["slide_id"]) == {"s"}

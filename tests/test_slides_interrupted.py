@@ -29,8 +29,9 @@ from by_slide import (
 import croma_sql
 from croma_sql.errors import CromaSqlError, SourceError, WarehouseError
 from croma_sql.importers.recognise import recognised
-from croma_sql.warehouse.data import slides
-from croma_sql.warehouse.data.slides import Asked, import_slides
+from croma_sql.warehouse.data import arrivals, slides
+from croma_sql.warehouse.data.asked import Asked
+from croma_sql.warehouse.data.slides import import_slides
 from croma_sql.warehouse.layout import create_warehouse
 
 KILLS = int(os.environ.get("CROMA_SQL_KILLS", "2"))
@@ -98,15 +99,16 @@ def stopping(monkeypatch):
     """Let an import die at one step of its commit."""
 
     def stop(step, before):
-        own = getattr(slides, step)
+        module = slides if hasattr(slides, step) else arrivals
+        own = getattr(module, step)
 
         def dies(*args, **options):
             if not before:
                 own(*args, **options)
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(slides, step, dies)
-        return lambda: monkeypatch.setattr(slides, step, own)
+        monkeypatch.setattr(module, step, dies)
+        return lambda: monkeypatch.setattr(module, step, own)
 
     return stop
 
@@ -187,7 +189,7 @@ DAMAGES = {
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_parts_that_are_damaged_are_written_again(root, source, tmp_path, stopping, damage, beside):
     bring(tmp_path / "W", source)
-    let_it = stopping("_put_samples", before=True)
+    let_it = stopping("put_samples", before=True)
     with pytest.raises(KeyboardInterrupt):
         bring(root, source)
     let_it()
@@ -200,7 +202,7 @@ def test_parts_that_are_damaged_are_written_again(root, source, tmp_path, stoppi
 
 @pytest.mark.usefixtures("small_parts")
 def test_what_is_left_of_other_slides_is_named_and_removed(root, source, tmp_path, stopping):
-    let_it = stopping("_put_samples", before=True)
+    let_it = stopping("put_samples", before=True)
     with pytest.raises(KeyboardInterrupt):
         bring(root, source)
     let_it()

@@ -18,8 +18,9 @@ from croma_sql.places import place
 from croma_sql.udfs.threads import available_cores
 from croma_sql.vectors import OnBadVectors
 from croma_sql.warehouse import layout
+from croma_sql.warehouse.data.asked import Asked
 from croma_sql.warehouse.data.imported import Imported
-from croma_sql.warehouse.data.slides import Asked, import_slides
+from croma_sql.warehouse.data.slides import import_slides
 from croma_sql.warehouse.data.whole import import_whole
 
 MOST_THREADS = 8  # each holds a part in memory

@@ -1,29 +1,26 @@
-"""Samples that arrive with vectors, put among those of the dataset that are there."""
+"""Samples that arrive with vectors, put among those of the dataset that are there.
 
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+Tiles are as many as there may be, so they are read in the order of their slides from both sides,
+some slides at a time. Other samples are few enough to be put together at once.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
+from functools import reduce
+from itertools import chain
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
-from duckdb import CaseExpression, CoalesceOperator, ColumnExpression, Expression, StarExpression
+import pyarrow.compute as pc
 
-from croma_sql.errors import SourceError, WarehouseError, listed
-from croma_sql.interrupt import interruptibly
+from croma_sql.errors import SourceError
 from croma_sql.warehouse.data.pieces import PLACES
 from croma_sql.warehouse.data.schemas import BATCH_ROWS, common_schema, rows_of, schema_of
-from croma_sql.warehouse.data.sources import Record
-from croma_sql.warehouse.parquet import read_rows
-from croma_sql.warehouse.views import damaged
+from croma_sql.warehouse.parquet import read_batches
 
-_SETTINGS = (
-    "SET enable_progress_bar = false",
-    "SET memory_limit = '512MB'",  # beyond which what is sorted and joined is set aside
-)
-IDS = pa.schema({"sample_id": pa.string()})
+LAST = "\U0010ffff"  # stands for no slide: such samples come last
+ORDER = [("slide_id", "ascending"), ("tile", "ascending")]
+_MEASURED = ("x", "y", "coord_unit", "tile_size")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,165 +30,157 @@ class Arrival:
     dataset, level : of these samples
     arriving : files of samples, those of one part each
     stored : file of the samples that are there; None: none yet
-    replaced, kept : what of the same encoder and dataset is replaced, and what stays: records,
-        and the parts in which they are
-    held : files of vectors of other encoders of the dataset
-    others : files of samples of other datasets, by name
+    replaced : slides whose sources are replaced, or of level 'sample' the ids of such samples; but
+        not those that other encoders have from sources of their own
+    held : gives the ids of all vectors that other encoders have of the dataset
     """
 
     dataset: str
     level: str
     arriving: Sequence[Path]
     stored: Path | None
-    replaced: Sequence[tuple[Path, Record]]
-    kept: Sequence[tuple[Path, Record]]
-    held: Sequence[Path]
-    others: dict[str, Path]
+    replaced: pa.Array
+    held: Callable[[], pa.Array]
 
 
-@contextmanager
-def merged(arrival: Arrival) -> Iterator[pa.RecordBatchReader]:
-    """Put samples among those of their dataset, in bounded memory.
+def merged(arrival: Arrival) -> pa.RecordBatchReader:
+    """Put samples among those of their dataset.
 
-    Tiles are sorted by slide; other samples stand in the order in which they came. What a sample
-    is said to be by those who know nothing of its source, such as its label, stays with it.
+    Tiles are sorted by slide; other samples stand in the order in which they came. What is said of
+    a sample by those who know nothing of its source, such as its label, stays with it.
 
-    Yields
-    ------
+    Returns
+    -------
     pyarrow.RecordBatchReader
         All samples of the dataset.
 
     Raises
     ------
     SourceError
-        Ids that are not unique, tiles that lie elsewhere than those of the same name, or columns
-        whose types differ.
+        Columns whose types differ; while reading, tiles that lie elsewhere than those of the same
+        name.
     """
-    arriving = common_schema(map(schema_of, arrival.arriving))
-    if arrival.stored is None and not arrival.others and arrival.level != "sample":
-        yield rows_of(arrival.arriving, arriving)  # in order already, and each id once
-        return
-    with tempfile.TemporaryDirectory(prefix="croma_sql_") as aside, duckdb.connect() as con:
-        for setting in _SETTINGS:
-            con.execute(setting)
-        con.execute("SET temp_directory = $aside", {"aside": aside})
-        try:
-            schema = interruptibly(con, lambda: _load(con, arrival, arriving))
-            interruptibly(con, lambda: _check(con, arrival))
-            relation = _put_together(con, arrival.level, schema, arriving)
-            reader = interruptibly(con, lambda: relation.to_arrow_reader(BATCH_ROWS))
-            yield pa.RecordBatchReader.from_batches(schema, _fetched(con, reader, schema))
-        except duckdb.Error as error:
-            raise damaged(error) from error
-
-
-def _load(con: duckdb.DuckDBPyConnection, arrival: Arrival, arriving: pa.Schema) -> pa.Schema:
-    """Load what is put together; give the columns that it will have."""
     stored = [] if arrival.stored is None else [arrival.stored]
     places = [PLACES] if arrival.level == "tile" else []
+    arriving = common_schema(map(schema_of, arrival.arriving))
     schema = common_schema([*places, *map(schema_of, stored), arriving])
-    _table(con, "here", rows_of(arrival.arriving, schema))
-    _table(con, "stored", rows_of(stored, schema))
-    _table(con, "replaced", _ids(arrival.replaced))
-    _table(con, "held", rows_of(arrival.held, IDS))
-    con.sql(_text("gone")).create("gone")
-    con.sql(_text("there")).create_view("there")
-    return schema
-
-
-def _check(con: duckdb.DuckDBPyConnection, arrival: Arrival) -> None:
-    if arrival.level == "sample":
-        n, some = _found(con, "twice")
-        if n:
-            raise SourceError(
-                f"{n} sample_id(s) are in more than one row of the sources: {listed(some)}. Give "
-                "every sample its own id"
-            )
-        n, some = _taken(con, _ids(arrival.kept))
-        if n:
-            raise SourceError(
-                f"{n} sample_id(s) have vectors of this encoder from other files, which are kept: "
-                f"{listed(some)}. Import these files as another dataset, with --prefix, or give "
-                "every sample its own id"
-            )
-    for other, path in arrival.others.items():
-        n, some = _taken(con, rows_of([path], IDS))
-        if n:
-            raise WarehouseError(
-                f"{n} sample_id(s) are already in dataset {other!r}: {listed(some)}. Ids are "
-                "unique in a warehouse: prefix them with --prefix, or import into dataset "
-                f"{other!r}"
-            )
-    n, some = _found(con, "displaced") if arrival.level == "tile" else (0, [])
-    if n:
-        raise SourceError(
-            f"tiles of {n} slide(s) lie elsewhere, or are of another size, than those of other "
-            f"encoders in dataset {arrival.dataset!r}: {listed(some)}. Import them as another "
-            "dataset, with --prefix"
-        )
+    here = rows_of(arrival.arriving, schema)
+    if not stored:
+        return here
+    if arrival.level == "tile":
+        pairs = _by_slides(_whole_slides(_in_order(stored[0], schema)), _whole_slides(here))
+    else:
+        pairs = iter([(rows_of(stored, schema).read_all(), here.read_all())])
+    tables = (_put_together(arrival, frozenset(arriving.names), *pair) for pair in pairs)
+    return pa.RecordBatchReader.from_batches(schema, (b for t in tables for b in t.to_batches()))
 
 
 def _put_together(
-    con: duckdb.DuckDBPyConnection, level: str, schema: pa.Schema, arriving: pa.Schema
-) -> duckdb.DuckDBPyRelation:
-    there = con.view("there").set_alias("there")
-    arrived = ColumnExpression("rowid").alias("croma_sql_arrived")
-    here = con.table("here").select(StarExpression(), arrived).set_alias("here")
-    joined = there.join(here, "here.sample_id = there.sample_id", how="outer")
-    order = "croma_sql_position", "croma_sql_arrived"
-    columns = [_of_both(name, name in arriving.names).alias(name) for name in schema.names]
-    found = joined.select(*columns, *map(ColumnExpression, order))
-    if level == "tile":
-        order = "slide_id", "tile"
-    return found.sort(*(ColumnExpression(name).nulls_last() for name in order)).select(
-        *map(ColumnExpression, schema.names)
+    arrival: Arrival, arriving: Collection[str], there: pa.Table, here: pa.Table
+) -> pa.Table:
+    """Put samples of two sides together, those that are on both once."""
+    there, here = there.combine_chunks(), here.combine_chunks()
+    known, came = (side.column("sample_id").combine_chunks() for side in (there, here))
+    told_by = there.column("sample_id" if arrival.level == "sample" else "slide_id")
+    replaced = pc.is_in(told_by.combine_chunks(), arrival.replaced)
+    gone = pc.and_(replaced, pc.invert(pc.is_in(known, came)))
+    if pc.any(gone).as_py():
+        kept = pc.invert(pc.and_(gone, pc.invert(pc.is_in(known, arrival.held()))))
+        there, known, replaced = there.filter(kept), known.filter(kept), replaced.filter(kept)
+    if not len(there) or not len(here):
+        return here if len(here) else there
+    ids = pa.concat_arrays([known, came.filter(pc.invert(pc.is_in(came, known)))])
+    at, came_at = pc.index_in(ids, known), pc.index_in(ids, came)
+    theirs, ours = there.take(at), here.take(came_at)
+    replaced = pc.and_(pc.fill_null(replaced.take(at), False), pc.is_valid(came_at))
+    if arrival.level == "tile":
+        _check_places(arrival.dataset, theirs, ours, replaced)
+    table = pa.table(
+        [
+            _of_both(theirs.column(name), ours.column(name), replaced, name in arriving)
+            for name in there.column_names
+        ],
+        schema=there.schema,
     )
+    return table.sort_by(ORDER) if arrival.level == "tile" else table
 
 
-def _of_both(name: str, arrives: bool) -> Expression:
+def _of_both(
+    theirs: pa.ChunkedArray, ours: pa.ChunkedArray, replaced: pa.Array, arrives: bool
+) -> pa.ChunkedArray:
     """Take what arrives; where that is nothing, what is there, unless its source is replaced."""
-    here, there = ColumnExpression("here", name), ColumnExpression("there", name)
-    either = CoalesceOperator(here, there)
-    if not arrives or name == "sample_id":
-        return either
-    return CaseExpression(ColumnExpression("croma_sql_replaced"), here).otherwise(either)
+    either = pc.coalesce(ours, theirs)
+    return pc.if_else(replaced, ours, either) if arrives and pc.any(replaced).as_py() else either
 
 
-def _fetched(
-    con: duckdb.DuckDBPyConnection, reader: pa.RecordBatchReader, schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    def fetch() -> pa.RecordBatch | None:
-        return next(reader, None)
-
-    while (batch := interruptibly(con, fetch)) is not None:
-        yield from pa.table(batch).cast(schema).to_batches()
-
-
-def _ids(records: Iterable[tuple[Path, Record]]) -> pa.RecordBatchReader:
-    some = (
-        read_rows(part, record.part_row, record.stored, IDS.names).cast(IDS)
-        for part, record in records
-    )
-    return pa.RecordBatchReader.from_batches(IDS, (b for table in some for b in table.to_batches()))
+def _check_places(dataset: str, theirs: pa.Table, ours: pa.Table, replaced: pa.Array) -> None:
+    """Refuse tiles that lie elsewhere, or are of another size, where both sides say."""
+    differ = [pc.not_equal(theirs.column(name), ours.column(name)) for name in _MEASURED]
+    moved = pc.and_(reduce(pc.or_kleene, differ), pc.invert(replaced))
+    slides = ours.column("slide_id").filter(pc.fill_null(moved, False)).unique().to_pylist()
+    if slides:
+        raise SourceError(
+            f"tiles of slide {slides[0]!r} lie elsewhere, or are of another size, than those of "
+            f"other encoders in dataset {dataset!r}. Import them as another dataset, with a "
+            "--prefix"
+        )
 
 
-def _table(con: duckdb.DuckDBPyConnection, name: str, rows: pa.RecordBatchReader) -> None:
-    con.from_arrow(rows).create(name)
+def _in_order(path: Path, schema: pa.Schema) -> pa.RecordBatchReader:
+    """Read tiles slide by slide: sorted at once, if somebody has stored them in another order."""
+    if _is_in_order(path):
+        return rows_of([path], schema)
+    return rows_of([path], schema).read_all().sort_by(ORDER).to_reader()
 
 
-def _taken(
-    con: duckdb.DuckDBPyConnection, elsewhere: pa.RecordBatchReader
-) -> tuple[int, list[str]]:
-    _table(con, "elsewhere", elsewhere)
-    found = _found(con, "taken")
-    con.execute("DROP TABLE elsewhere")
-    return found
+def _is_in_order(path: Path) -> bool:
+    last: list[pa.Table] = []
+    for batch in read_batches(path, BATCH_ROWS, [name for name, _ in ORDER]):
+        rows = pa.concat_tables([*last, pa.table(batch)])
+        slide, tile = _slides(rows), rows.column("tile")
+        before, after = slide.slice(0, len(rows) - 1), slide.slice(1)
+        follows = pc.and_(
+            pc.equal(before, after), pc.less(tile.slice(0, len(rows) - 1), tile.slice(1))
+        )
+        if not pc.all(pc.or_kleene(pc.less(before, after), follows)).as_py():
+            return False
+        last = [rows.slice(len(rows) - 1)]
+    return True
 
 
-def _found(con: duckdb.DuckDBPyConnection, name: str) -> tuple[int, list[str]]:
-    n, some = con.sql(_text(name)).fetchall()[0]
-    return n, some or []
+def _by_slides(
+    there: Iterator[pa.Table], here: Iterator[pa.Table]
+) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """Pair what is said of the same slides on two sides, some slides at a time."""
+    a, b = next(there, None), next(here, None)
+    while a is not None and b is not None:
+        end = min(_slides(a)[-1].as_py(), _slides(b)[-1].as_py())
+        (some_a, a), (some_b, b) = _cut(a, end), _cut(b, end)
+        yield some_a, some_b
+        a, b = (a if len(a) else next(there, None)), (b if len(b) else next(here, None))
+    for rest, others, is_there in ((a, there, True), (b, here, False)):
+        for table in chain([] if rest is None else [rest], others):
+            yield (table, table.slice(0, 0)) if is_there else (table.slice(0, 0), table)
 
 
-def _text(name: str) -> str:
-    return (files("croma_sql.sql") / "merging" / f"{name}.sql").read_text(encoding="utf-8")
+def _cut(table: pa.Table, end: str) -> tuple[pa.Table, pa.Table]:
+    n = pc.sum(pc.less_equal(_slides(table), end)).as_py()
+    return table.slice(0, n), table.slice(n)
+
+
+def _whole_slides(rows: pa.RecordBatchReader) -> Iterator[pa.Table]:
+    """Cut rows that come in the order of slides between slides only."""
+    table = rows.schema.empty_table()
+    for batch in rows:
+        table = pa.concat_tables([table, pa.table(batch)])
+        slides = _slides(table)
+        n = pc.sum(pc.not_equal(slides, slides[-1])).as_py()
+        if n:
+            yield table.slice(0, n)
+            table = table.slice(n)
+    if len(table):
+        yield table
+
+
+def _slides(table: pa.Table) -> pa.ChunkedArray:
+    return pc.fill_null(table.column("slide_id"), LAST)

@@ -9,6 +9,7 @@ from croma_sql.errors import SourceError
 from croma_sql.warehouse.parquet import read_batches, read_footer
 
 BATCH_ROWS = 1 << 17
+IDS = pa.schema({"sample_id": pa.string()})
 
 
 def common_schema(schemas: Iterable[pa.Schema]) -> pa.Schema:
