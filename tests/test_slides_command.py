@@ -39,7 +39,7 @@ def test_what_an_import_says(root, tmp_path):
     (folder / "s000.h5").unlink()
     said = importing(root, folder, "--threads", 1).splitlines()
     assert said[0].startswith("76 vectors")
-    assert said[1] == "4 sources: 1 new, 1 changed, 1 unchanged, 1 no longer there, kept"
+    assert said[1] == "4 sources: 1 new, 1 changed, 1 unchanged, 1 not in this source, kept"
     assert run("check", root) == f"{root} is whole\n"
     assert re.search(r"uni +d +76 +8 +float16 +0 +4", run("info", root))
 

@@ -173,7 +173,7 @@ def _counts(slides: Slides) -> str:
         "new": slides.new,
         "changed": slides.changed,
         "unchanged": slides.unchanged,
-        "no longer there, kept": slides.gone,
+        "not in this source, kept": slides.gone,
     }
     told = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
     return f"{slides.total} source{'' if slides.total == 1 else 's'}: {told}"

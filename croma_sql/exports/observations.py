@@ -85,7 +85,7 @@ def beside(
     CromaSqlError
         A name that is taken, or no observation that has a row.
     """
-    import pandas as pd  # type: ignore[import-untyped]
+    import pandas as pd
 
     names = rows.columns[1:]
     for name in names:

@@ -209,8 +209,8 @@ def _write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch], file: Binar
     for column in schema:
         if pa.types.is_nested(column.type):
             raise CromaSqlError(
-                f"CSV has no lists, which column {column.name!r} holds; write JSON, Parquet or "
-                "Arrow, or unnest it in the query"
+                f"CSV has no lists, which column {column.name!r} holds; write Parquet or Arrow, "
+                "or JSON (croma-sql sql … --format json), or unnest it in the query"
             )
         if pa.types.is_interval(column.type):
             raise CromaSqlError(

@@ -2,7 +2,8 @@
 
 ``<tileset>/{manifest.csv, <Model>.npy, <Model>.npy.json}``: row i of every matrix is row i of the
 manifest, and nothing else aligns them. The sidecar, written last, holds the shape of the matrix and
-a fingerprint of the manifest (`manifests`).
+a fingerprint of the manifest (`manifests`), so the columns that this is made of, as ``label``, stay
+text as it is written: 007 and 1 are no numbers.
 """
 
 from collections import defaultdict
