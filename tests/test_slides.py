@@ -351,6 +351,13 @@ def test_names_of_any_kind(root, tmp_path, name):
     assert {path.name for path in root.parent.iterdir()} == {root.name, "in"}
 
 
+def test_a_warehouse_below_the_source_is_none(root, tmp_path):
+    write(tmp_path, "s", 3)
+    bring(root, tmp_path)
+    assert bring(root, tmp_path).slides.unchanged == 1
+    assert bring(tmp_path / "W", f"{tmp_path}/*").n == 3
+
+
 def test_a_dataset_that_would_be_called_as_a_file_is(root, tmp_path):
     write(tmp_path, "s", 3)
     with raises("'d.parquet' cannot be the dataset's name", error=croma_sql.WarehouseError):

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from croma_sql.errors import SourceError
 from croma_sql.importers.listing import Listing
 from croma_sql.places import is_local, place
+from croma_sql.warehouse.publish import MARKER
 
 STORE = ".zarr"  # a folder that is one thing
 _MAGIC = frozenset("*?[")
@@ -131,6 +132,9 @@ def _below_local(folder: Path) -> Iterator[Path]:
             folders.clear()
             continue
         seen.add((status.st_dev, status.st_ino))
+        if MARKER in files and Path(where) != folder:  # a warehouse: what went in is no source
+            folders.clear()
+            continue
         stores = [name for name in folders if name.lower().endswith(STORE)]
         folders[:] = sorted(name for name in folders if name not in stores and _is_visible(name))
         visible = (Path(where, name) for name in [*files, *stores] if _is_visible(name))
@@ -138,9 +142,12 @@ def _below_local(folder: Path) -> Iterator[Path]:
 
 
 def _below_remote(folder: Any) -> Iterator[Path]:
-    for name in folder.fs.find(folder.path):
-        parts = PurePosixPath(name).relative_to(folder.path).parts
-        if all(_is_visible(part) for part in parts):
+    names = [PurePosixPath(name) for name in folder.fs.find(folder.path)]
+    root = PurePosixPath(folder.path)
+    warehouses = {name.parent for name in names if name.name == MARKER} - {root}
+    for name in names:
+        parts = name.relative_to(root).parts
+        if warehouses.isdisjoint(name.parents) and all(_is_visible(part) for part in parts):
             yield folder.joinpath(*_up_to_store(parts))
 
 
