@@ -355,7 +355,8 @@ def test_a_warehouse_below_the_source_is_none(root, tmp_path):
     write(tmp_path, "s", 3)
     bring(root, tmp_path)
     assert bring(root, tmp_path).slides.unchanged == 1
-    assert bring(tmp_path / "W", f"{tmp_path}/*").n == 3
+    for i, pattern in enumerate(("*", "**/*", "[!x]*")):
+        assert bring(tmp_path / f"W{i}", f"{tmp_path}/{pattern}").n == 3
 
 
 def test_a_dataset_that_would_be_called_as_a_file_is(root, tmp_path):

@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn
 
@@ -100,10 +101,17 @@ def _globbed(path: Path) -> Found:
 
 def _files(matches: Sequence[Path], root: Path) -> Iterator[Path]:
     """Take the files among matches, and those below the folders."""
+
+    @cache
+    def is_in_warehouse(path: Path) -> bool:
+        return path != root and ((path / MARKER).exists() or is_in_warehouse(path.parent))
+
     for match in matches:
         parts = match.relative_to(root).parts
         path = root.joinpath(*_up_to_store(parts))
         if not all(_is_visible(part) for part in parts) or _is_device(path):
+            continue
+        if is_in_warehouse(path if path.is_dir() else path.parent):
             continue
         if path.is_dir() and not _is_store(path):
             yield from _below(path)
