@@ -36,6 +36,11 @@ class HarmonisationError(CromaSqlError):
     """Vectors that cannot be harmonised: nothing to compare, or effects that are not told apart."""
 
 
+def counted(n: int, noun: str) -> str:
+    """Count things for a message: ``1 slide``, ``2 slides``."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
 def listed(values: Iterable[object], *, show: int = 3) -> str:
     """Write the first values for a message: ``'s1', 's2', 's3', ...``."""
     seen = list(islice(values, show + 1))

@@ -296,6 +296,8 @@ def test_a_store_of_several_encoders_is_asked_for_one(store):
         recognised(path)
     with raises(f"{path} has 2 tables, none of them 'uni_tiles': 'half_tiles'"):
         recognised(path, Options(embedding="uni_tiles"))
+    for name in ("mini", "mini/agg_slide"):  # as the encoder is called
+        assert one(path, embedding=name).attributes["table"] == "mini_tiles"
     with raises("no vectors under 'agg'; its matrices are 'X'"):
         recognised(path, Options(embedding="mini_tiles/agg"))
     shutil.rmtree(path / "tables" / "half_tiles")

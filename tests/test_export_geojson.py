@@ -216,7 +216,11 @@ def changed(column, value):
         (tiles().drop("x", "y", "coord_unit"), {}, "samples have no attribute 'x', 'y', 'coord_u"),
         (changed("x", None), {}, "2 tiles of slide '003' have no coordinates. Import them "),
         (changed("coord_unit", pl.lit("mm")), {}, "in neither 'px' nor 'um'. Correct their "),
-        (tiles().with_columns(y=pl.lit("left")), {}, "the query fails: Conversion Error: .*left"),
+        (tiles().with_columns(y=pl.lit("left")), {},
+         "^'y' of tiles holds 'left', which is no number. Correct it"),
+        (changed("tile_size", pl.lit("big")), {}, "^'tile_size' of tiles holds 'big', which is"),
+        (changed("coord_unit", pl.lit("um")).with_columns(s=pl.lit("0.5 um")), {"mpp": "s"},
+         "^'s' of tiles holds '0.5 um', which is no number"),
         (changed("tile_size", 0), {"tile_size": 9}, "2 tiles of slide '003' have no tile_size. G"),
         (changed("slide_id", None), {}, "2 samples have no slide_id. Name slides with --slide"),
         (changed("coord_unit", pl.lit("um")), {}, "have coordinates in micrometres. Say how many"),
@@ -279,6 +283,8 @@ def test_the_verb(scored, tmp_path):
         "next: open a slide in QuPath and drop its file onto it",
     ]
     assert sorted(path.name for path in out.iterdir()) == ["003.geojson", "s4.geojson"]
+    said = CliRunner().invoke(app, [*asked, "--slide", "s4"])
+    assert said.stdout.startswith(f"30 tiles of 1 slide in {out}")
     refused = CliRunner().invoke(app, [*asked, "--mpp", "nope"])
     assert refused.exit_code == 1
     assert refused.stderr.startswith("croma-sql: samples have no attribute 'nope', so nobody knows")

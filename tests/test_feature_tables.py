@@ -109,7 +109,7 @@ def test_which_features_is_said_where_there_is_a_choice(tmp_path):
     with raises(f"{path} has no vectors under 'x*'; --embedding can be ", "'g*'"):
         whole(path, embedding="x*")
     fewer = write(few.select("sample_id", "q0", "q2"), tmp_path / "few.csv")
-    with raises(f"{fewer} has no column 'embedding'", "'q0', 'q2'", "--embedding"):
+    with raises(f"{fewer} holds no vectors", "'q0', 'q2'", "--embedding 'q*'"):
         whole(fewer)
     with raises("has columns of numbers 'g0' to 'g16', but not 'g3'", "say --embedding 'g*'"):
         whole(wide(np.ones((7, D + 1)), "g", sample_id=ids(7)).drop("g3"))
@@ -228,6 +228,18 @@ def test_tables_without_vectors_are_left_alone(tmp_path):
     with raises(f"{both} has more than one choice of vectors: 'uni', 'gigapath'"):
         recognised(both)
     assert one(both, embedding="uni").d == D
+
+
+def test_few_features_of_one_table_are_named(tmp_path):
+    frame = wide(vectors()[:, :6], sample_id=[f"{i}" for i in range(7)], label=["1"] * 7)
+    path = write(frame, tmp_path / "features.csv")
+    with raises(
+        f"{path} holds no vectors; its columns are", "fewer are named with --embedding 'f*'"
+    ):
+        whole(path)
+    with raises("the frame holds no vectors; its columns are", "are named with embedding='f*'"):
+        whole(frame)
+    assert np.array_equal(whole(path, embedding="f*")[1], vectors()[:, :6])
 
 
 def test_text_that_cannot_be_read_is_a_cohort_or_a_slide(tmp_path):

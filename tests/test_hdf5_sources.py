@@ -249,7 +249,7 @@ def test_attributes_of_any_type_become_text_and_numbers(tmp_path):
 
 def test_coordinates_of_trident_without_vectors(tmp_path):
     path = trident_patches(tmp_path / "patches", "a.b", grid(3))
-    with raises("holds no vectors, only coordinates of 1 slide(s)"):
+    with raises("holds no vectors, only coordinates of 1 slide"):
         recognised(path)
 
 
@@ -291,6 +291,8 @@ def test_a_file_without_vectors_says_what_is_in_it(tmp_path):
         recognised(path)
     with raises("holds no vectors under 'uni'", "a/weights"):
         recognised(path, Options(embedding="uni"))
+    with raises("empty.h5 holds no datasets. Leave it out"):
+        recognised(plain(tmp_path / "empty.h5"))
 
 
 def test_files_that_are_cut_short(tmp_path):

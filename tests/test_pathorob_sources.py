@@ -119,8 +119,8 @@ def test_vectors_and_rows_that_do_not_meet_are_counted(dataset):
     metadata.write_text(f"{HEADER}\nID,a,1,x,A B\nID,c,1,y,C\nID,d,1,y,C\n")
     found, rows = one(dataset)
     assert found.notes[1:] == [
-        f"1 vectors have no row in '{metadata}', so they have no attributes: 'b-1'",
-        f"2 rows of '{metadata}' have no vector: 'c-1', 'd-1'",
+        f"1 vector without a row in '{metadata}', so without attributes: 'b-1'",
+        f"2 rows of '{metadata}' without a vector: 'c-1', 'd-1'",
     ]
     assert rows.samples.column("slide_id").to_pylist() == ["a", None]
     metadata.write_text(f"{HEADER}\nID,c,1,x,A B\n")

@@ -371,7 +371,8 @@ def settled(tmp_path_factory):
         ({"how": "median"}, "how is 'median'; it is one of mean, max, mean-normalised"),
         ({"from_datasets": ["nope"]}, "no vectors of dataset 'nope'; it has those of 'd'"),
         ({"from_datasets": []}, "no vectors of dataset ; it has those of 'd'"),
-        ({"dataset": "new"}, r"17 sample_id\(s\) are already in dataset 'maxima': '000'"),
+        ({"dataset": "new"}, r"17 sample_id\(s\) are already in dataset 'maxima': '000'.*: "
+         r"prefix them with --prefix \(Python: prefix=\), or write into dataset 'maxima'"),
         ({"dataset": "maxima", "to": "e max"}, "'e max' has vectors of dataset 'maxima' already, "
          "pooled with how 'max', not 'mean'; name another encoder with --to"),
         ({"dataset": "maxima", "by": ["patient"]}, "'maxima' is there already, pooled by slide_id"),
@@ -451,8 +452,8 @@ def test_the_verb(root):
     assert said.stdout.splitlines() == [
         f"34 vectors of 24 float32 values as encoder 'E 2', dataset 'D' of {root}: the mean by "
         "slide_id, scanner of 1197 vectors of 'e'",
-        "passed over: 1 NULL vectors",
-        f"left out: 2 samples that lack 'slide_id' or 'scanner': '{left[0]}', '{left[1]}'",
+        "passed over: 1 NULL vector",
+        f"left out: 2 samples without 'slide_id' or 'scanner': '{left[0]}', '{left[1]}'",
         "attributes: 'slide_id', 'scanner', 'n_pooled', 'patient', 'age'",
         "not kept, as they differ within a group: 'x'",
         "next: a benchmark WHERE dataset = 'D'; one that takes all samples has these too now",

@@ -160,7 +160,7 @@ def test_nothing_to_import(tmp_path):
         recognised(tmp_path / "nowhere")
     trident_patches(tmp_path, "1", grid(3))
     (tmp_path / "log.txt").touch()
-    with raises(f"{tmp_path} holds no vectors, only coordinates of 1 slide(s), 1 .txt"):
+    with raises(f"{tmp_path} holds no vectors, only coordinates of 1 slide, 1 .txt"):
         recognised(tmp_path)
 
 
@@ -173,8 +173,24 @@ def test_a_format_that_the_user_names(tmp_path):
     found = recognised(tmp_path, Options(as_format="h5"))
     assert [file.slide_id for file in found.sources] == ["1"]
     assert found.notes[-1] == "left alone: 1 .pt"
+    for source in (path, tmp_path / "2.pt"):
+        with raises(f"{source} holds no vectors of the format 'npy' (.npy)"):
+            recognised(source, Options(as_format="npy"))
+    with raises("holds no vectors of the format 'lazyslide' (.zarr, .h5ad), only 1 .h5, 1 .pt"):
+        recognised(tmp_path, Options(as_format="lazyslide"))
+    with raises(f"{path} holds no vectors of the format 'anndata' (.h5ad, .zarr, .h5, .hdf5)"):
+        recognised(path, Options(as_format="anndata"))
     with raises("the format 'tridnet' is not known; --as can be ", ", ".join(FORMATS)):
         recognised(path, Options(as_format="tridnet"))
+
+
+def test_coordinates_that_are_none(tmp_path):
+    path = plain(tmp_path / "in/1.h5", feats=vectors(3))
+    (tmp_path / "thumbnails").mkdir()
+    (tmp_path / "thumbnails/1.jpg").touch()
+    for where in (tmp_path / "thumbnails", tmp_path / "thumbnails/1.jpg"):
+        with raises(f"{where} holds no coordinates; they are read from the patches of TRIDENT"):
+            recognised(path, coordinates=where)
 
 
 def test_files_that_cannot_be_read_are_named_together(tmp_path):

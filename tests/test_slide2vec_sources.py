@@ -201,7 +201,8 @@ def test_arrays_in_any_order_of_bytes_and_axes(tmp_path):
 def test_without_a_sidecar_the_user_says_what_it_is(run):
     folder = run("npz") / "tile_embeddings"
     (folder / "008.meta.json").unlink()
-    with raises("008.npz is of no writer that is known", "--as"):
+    there = "its arrays are 'features'", "If its vectors are 'features', say --as slide2vec, or"
+    with raises("008.npz is of no writer that is known", *there):
         recognised(folder)
     source, _ = one(folder / "008.npz", Options(as_format="slide2vec"))
     assert (source.level, source.slide_id, source.n) == ("tile", "008", 1)

@@ -115,6 +115,6 @@ def test_errors_are_a_sentence(root, tmp_path):
     said = importing(root, folder, code=1)
     assert said.startswith("croma-sql: ") and "Traceback" not in said and "row(s) 1" in said
     said = importing(root, folder, "--on-bad-vectors", "null")
-    assert said.startswith("3 vectors of 8 float16") and "1 bad ones kept as NULL" in said
+    assert said.startswith("3 vectors of 8 float16") and "1 bad one kept as NULL" in said
     assert croma_sql.check(root) == []
     assert "does not exist" in importing(root, tmp_path / "nowhere", code=1)

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from croma_sql.cli.options import M, Place, Warehouse
-from croma_sql.errors import listed
+from croma_sql.errors import counted, listed
 from croma_sql.exports.anndata import export_anndata
 from croma_sql.exports.geojson import export_geojson
 from croma_sql.exports.tables import export_table
@@ -38,7 +38,7 @@ def table(
 ) -> None:
     """Write a view or a query as Parquet, CSV or Arrow, however many rows it has."""
     n = export_table(warehouse, query, output)
-    typer.echo(f"{n} rows in {output}")
+    typer.echo(f"{counted(n, 'row')} in {output}")
 
 
 @app.command("anndata")
@@ -73,11 +73,13 @@ def anndata(
         key=key,
         on=on,
     )
-    typer.echo(f"{', '.join(done.columns)} of {done.n} observations in {output}")
+    typer.echo(f"{', '.join(done.columns)} of {counted(done.n, 'observation')} in {output}")
     if done.n_without:
-        typer.echo(f"without a row: {done.n_without} observations: {listed(done.without)}")
+        observations = counted(done.n_without, "observation")
+        typer.echo(f"without a row: {observations}: {listed(done.without)}")
     if done.n_unused:
-        typer.echo(f"without an observation: {done.n_unused} samples: {listed(done.unused)}")
+        samples = counted(done.n_unused, "sample")
+        typer.echo(f"without an observation: {samples}: {listed(done.unused)}")
 
 
 @app.command("geojson")
@@ -122,8 +124,9 @@ def geojson(
             tile_size=tile_size,
             on_progress=lambda share: report("drawing tiles", share),
         )
+    tiles = counted(drawn.n, "tile")
     undefined = f", {drawn.n_undefined} of them without a margin" if drawn.n_undefined else ""
-    typer.echo(f"{drawn.n} tiles of {len(drawn.files)} slides in {output}{undefined}")
+    typer.echo(f"{tiles} of {counted(len(drawn.files), 'slide')} in {output}{undefined}")
     typer.echo("next: open a slide in QuPath and drop its file onto it")
 
 

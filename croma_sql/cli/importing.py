@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from croma_sql.cli.options import Place
+from croma_sql.errors import counted
 from croma_sql.importers.recognise import FORMATS
 from croma_sql.importers.tables import read_table
 from croma_sql.importers.vectors import check_column
@@ -13,7 +14,7 @@ from croma_sql.progress import progress_bars
 from croma_sql.warehouse.data.attributes import join_attributes
 from croma_sql.warehouse.data.embeddings import import_embeddings
 from croma_sql.warehouse.data.encoders import import_encoders
-from croma_sql.warehouse.data.imported import Slides
+from croma_sql.warehouse.data.imported import Done, Slides
 from croma_sql.warehouse.data.samples import import_samples
 
 app = typer.Typer(
@@ -61,11 +62,11 @@ def samples(
     """Import ids and attributes from CSV, TSV, Excel, Parquet or Arrow."""
     if on is not None:
         joined = join_attributes(to, source, dataset=dataset, on=on)
-        typer.echo(f"attributes of {joined.n} samples in dataset {dataset!r} of {to}")
+        typer.echo(f"attributes of {counted(joined.n, 'sample')} in dataset {dataset!r} of {to}")
         typer.echo(joined.report)
         return
     n = import_samples(to, source, dataset=dataset, sample_id=sample_id)
-    typer.echo(f"{n} samples in dataset {dataset!r} of {to}")
+    typer.echo(f"{counted(n, 'sample')} in dataset {dataset!r} of {to}")
 
 
 @app.command("encoders")
@@ -76,7 +77,7 @@ def encoders(
 ) -> None:
     """Import attributes of encoders; is_control marks those shown but never ranked."""
     n = import_encoders(to, source, encoder=encoder)
-    typer.echo(f"attributes of {n} encoders in {to}")
+    typer.echo(f"attributes of {counted(n, 'encoder')} in {to}")
 
 
 @app.command("embeddings")
@@ -155,17 +156,20 @@ def embeddings(
             slide_id=slide_id.value,
             prefix=prefix,
             threads=threads,
-            on_progress=lambda share: report(f"importing {encoder}", share),
+            on_progress=lambda share: report(f"{_stage(share)} {encoder}", share),
         )
-    bad = f", {imported.bad} bad ones {_BAD[on_bad_vectors]}" if imported.bad else ""
-    typer.echo(
-        f"{imported.n} vectors of {imported.d} {imported.dtype} values as encoder {encoder!r}, "
-        f"dataset {dataset!r} of {to}{bad}"
-    )
+    bad = f", {counted(imported.bad, 'bad one')} {_BAD[on_bad_vectors]}" if imported.bad else ""
+    vectors = counted(imported.n, "vector")
+    values = counted(imported.d, f"{imported.dtype} value")
+    typer.echo(f"{vectors} of {values} as encoder {encoder!r}, dataset {dataset!r} of {to}{bad}")
     if imported.slides is not None:
         typer.echo(_counts(imported.slides))
     for note in imported.notes:
         typer.echo(note)
+
+
+def _stage(share: float) -> str:
+    return share.stage if isinstance(share, Done) else "importing"
 
 
 def _counts(slides: Slides) -> str:
@@ -176,7 +180,7 @@ def _counts(slides: Slides) -> str:
         "not in this source, kept": slides.gone,
     }
     told = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
-    return f"{slides.total} source{'' if slides.total == 1 else 's'}: {told}"
+    return f"{counted(slides.total, 'source')}: {told}"
 
 
 def _ids(path: Place, sample_id: str) -> object:

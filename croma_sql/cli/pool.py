@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from croma_sql.cli.options import Warehouse
-from croma_sql.errors import listed
+from croma_sql.errors import counted, listed
 from croma_sql.progress import progress_bars
 from croma_sql.warehouse.data import pool as pooling
 
@@ -56,10 +56,11 @@ def pool(
             on_progress=lambda share: report(f"pooling {encoder}", share),
         )
     state = " (up to date)" if done.outcome == "up to date" else ""
+    vectors, values = counted(done.n, "vector"), counted(done.d, f"{done.dtype} value")
     typer.echo(
-        f"{done.n} vectors of {done.d} {done.dtype} values as encoder {to!r}, dataset {dataset!r} "
-        f"of {warehouse}: the {how.value} by {', '.join(names)} of {done.n_vectors} vectors of "
-        f"{encoder!r}{state}"
+        f"{vectors} of {values} as encoder {to!r}, "
+        f"dataset {dataset!r} of {warehouse}: the {how.value} by {', '.join(names)} of "
+        f"{counted(done.n_vectors, 'vector')} of {encoder!r}{state}"
     )
     for line in _left_out(done, names):
         typer.echo(line)
@@ -75,12 +76,13 @@ def _quoted(text: str) -> str:
 
 def _left_out(done: pooling.PooledEncoder, names: list[str]) -> list[str]:
     """Say what did not take part, and which attributes the new samples have."""
+    groups = counted(done.n_empty, "group")
     lines = {
-        f"passed over: {done.n_null} NULL vectors": done.n_null,
-        f"passed over: {done.n_absent} samples without a vector": done.n_absent,
-        f"left out: {done.n_ungrouped} samples that lack {' or '.join(map(repr, names))}: "
+        f"passed over: {counted(done.n_null, 'NULL vector')}": done.n_null,
+        f"passed over: {counted(done.n_absent, 'sample')} without a vector": done.n_absent,
+        f"left out: {counted(done.n_ungrouped, 'sample')} without {' or '.join(map(repr, names))}: "
         f"{listed(done.ungrouped)}": done.ungrouped,
-        f"left out: {done.n_empty} groups without any vector: {listed(done.empty)}": done.empty,
+        f"left out: {groups} without any vector: {listed(done.empty)}": done.empty,
         f"attributes: {listed(done.kept, show=NAMES)}": done.kept,
         "not kept, as they differ within a group: "
         f"{listed(done.differing, show=NAMES)}": done.differing,

@@ -17,6 +17,9 @@ SLIDE = "slide_id"
 KNOWN = ("sample_id", "margin", "d_so", "d_os", "undefined_reason", SLIDE, "x", "y", "coord_unit")
 MARGINS_OWN = 5  # the first of them, which margins have without samples saying anything
 ROWS_AT_ONCE = 20_000
+_NUMBERS = {"tinyint", "smallint", "integer", "bigint", "hugeint", "float", "double", "decimal"} | {
+    "utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"
+}  # fmt: skip
 
 Tile = dict[str, Any]
 
@@ -37,7 +40,7 @@ def place_tiles(
     Raises
     ------
     WarehouseError
-        Samples lack an attribute.
+        Samples lack an attribute, or one that is to be a number holds text.
     """
     there = {name.lower() for name in margins.columns}
     wanted = [*KNOWN, mpp] if isinstance(mpp, str) else KNOWN
@@ -48,6 +51,7 @@ def place_tiles(
             "lies. Import the tiles with their coordinates (croma-sql import embeddings), or "
             "samples with slide_id, x, y, coord_unit ('px' of level 0, or 'um') and tile_size"
         )
+    _check_numbers(con, margins, ["x", "y", "tile_size", *(name for name in wanted if name == mpp)])
     size = _number("tile_size") if "tile_size" in there else _constant(None)
     scale = _number(mpp) if isinstance(mpp, str) else _constant(mpp)
     margins.select(
@@ -59,6 +63,25 @@ def place_tiles(
         CoalesceOperator(size, _constant(tile_size)).alias("tile_size"),
         scale.alias("mpp"),
     ).create_view("tiles")
+
+
+def _check_numbers(
+    con: duckdb.DuckDBPyConnection, margins: duckdb.DuckDBPyRelation, names: Sequence[str]
+) -> None:
+    """Refuse text that is no number, where there are columns of text."""
+    types = {
+        column.lower(): kind for column, kind in zip(margins.columns, margins.types, strict=True)
+    }
+    for name in names:
+        if name.lower() not in types or types[name.lower()].id in _NUMBERS:
+            continue
+        margins.select(ColumnExpression(name).cast("VARCHAR").alias("text")).create_view("texts")
+        odd = frame_of(con, con.sql(statement("exports", "odd")))["text"].to_list()
+        if odd:
+            raise WarehouseError(
+                f"{name!r} of tiles holds {listed(odd)}, which is no number. Correct it in the "
+                "samples and import them again"
+            )
 
 
 def checked_slides(con: duckdb.DuckDBPyConnection, slides: Sequence[str] | None) -> dict[str, int]:

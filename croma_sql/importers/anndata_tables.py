@@ -1,6 +1,7 @@
 """Tables of AnnData, in HDF5 or Zarr: which matrix holds vectors, its rows, and obs."""
 
 import warnings
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from croma_sql.vectors import Matrix, as_matrix
 NAMES = "obs_names"  # the column of `read_obs` that is the index of obs
 PLACES = ("obsm/spatial", "obsm/X_spatial")
 
+_LINK = "uns/spatialdata_attrs"  # says of which shapes the rows of a table are
 _PARTS = ("obsm", "layers")  # where matrices with a row per observation are, beside X
 
 
@@ -93,8 +95,8 @@ def find_table(root: Any, embedding: str | None, name: str) -> tuple[str, str | 
     Parameters
     ----------
     root : group of the file
-    embedding : name of a table, where there is a choice; or of a matrix in it; or of both, with a
-        slash between them
+    embedding : name of a table, where there is a choice, or of its encoder, where it has only one;
+        or of a matrix in it; or of both, with a slash between them
     name : what to call the file in messages
 
     Returns
@@ -112,9 +114,9 @@ def find_table(root: Any, embedding: str | None, name: str) -> tuple[str, str | 
     if "tables" not in root:
         return None
     tables = sorted(root["tables"])
-    for table in tables:
-        if embedding is not None and f"{embedding}/".startswith(f"{table}/"):
-            return f"tables/{table}", embedding[len(table) + 1 :] or None
+    for said, table in _by_name(root["tables"]).items():
+        if embedding is not None and f"{embedding}/".startswith(f"{said}/"):
+            return f"tables/{table}", embedding[len(said) + 1 :] or None
     if len(tables) == 1:
         return f"tables/{tables[0]}", embedding
     if not tables:
@@ -124,6 +126,31 @@ def find_table(root: Any, embedding: str | None, name: str) -> tuple[str, str | 
         f"{name} has {len(tables)} tables{none}: {listed(tables, show=20)}. Name one with "
         "--embedding"
     )
+
+
+def link_of(group: Any) -> dict[str, list[str]]:
+    """Read of which shapes the rows of a table are, by which columns of obs; empty: of none."""
+    return {key: text_of(group[f"{_LINK}/{key}"]) for key in group.get(_LINK, ())}
+
+
+def encoder_of(table: str, region: str) -> str:
+    """Name the encoder of a table, which LazySlide calls ``<encoder>_<region>``."""
+    return table.removesuffix(f"_{region}")
+
+
+def _by_name(tables: Any) -> dict[str, str]:
+    """List tables by their names, and by those of encoders that have one."""
+    of_encoder = defaultdict(list)
+    for table in sorted(tables):
+        for region in link_of(tables[table]).get("region", ()):
+            of_encoder[encoder_of(table, region)].append(table)
+    once = {
+        encoder: found[0]
+        for encoder, found in of_encoder.items()
+        if len(found) == 1
+        if not any(f"{part}/{encoder}" in tables[found[0]] for part in _PARTS)
+    }
+    return once | {table: table for table in tables}
 
 
 def find_matrix(group: Any, embedding: str | None, name: str) -> Stored:

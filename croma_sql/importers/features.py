@@ -92,12 +92,15 @@ def matrix_of(
         raise SourceError(f"{name}: {error}") from error
 
 
-def without_vectors(schema: pa.Schema) -> str:
-    """Say why a table holds no vectors."""
+def without_vectors(schema: pa.Schema, option: str = "--embedding ") -> str:
+    """Say why a table holds no vectors, and what to say where it does after all."""
+    sizes = {f"{stem}*": len(columns) for stem, columns in _families(schema).items()}
+    pattern = max(sizes, key=sizes.__getitem__, default="feat_*")
     return (
         f"its columns are {listed(schema.names, show=20)}. Vectors are a column of lists, or "
         f"numbers in at least {LEAST} columns of one stem and a number each, such as feat_0 to "
-        "feat_1023; fewer are named with --embedding 'feat_*'"
+        "feat_1023; fewer are named with "
+        f"{option}{pattern!r}"
     )
 
 

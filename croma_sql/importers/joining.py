@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from croma_sql.errors import SourceError, listed
+from croma_sql.errors import SourceError, counted, listed
 from croma_sql.importers.sources import Coordinates, Rows, SourceFile
 from croma_sql.importers.together import TILE_SIZE
 
@@ -58,11 +58,12 @@ def join_coordinates(
             lacking.append(source.slide_id)
     unused = of_slide.keys() - {source.slide_id for source in sources}
     notes = [
-        (placed, f"coordinates joined to {_slides(placed)}"),
-        (lacking, f"{_slides(len(lacking))} without coordinates: {listed(lacking)}"),
+        (placed, f"coordinates joined to {counted(placed, 'slide')}"),
+        (lacking, f"{counted(len(lacking), 'slide')} without coordinates: {listed(lacking)}"),
         (
             unused,
-            f"{_slides(len(unused))} with coordinates but no vectors: {listed(sorted(unused))}",
+            f"{counted(len(unused), 'slide')} with coordinates but no vectors: "
+            f"{listed(sorted(unused))}",
         ),
     ]
     return joined, [note for count, note in notes if count]
@@ -166,7 +167,3 @@ def _with(
         COORDINATES: str(coordinates.path),
     }
     return replace(source, read=read, attributes=attributes)
-
-
-def _slides(n: int) -> str:
-    return "1 slide" if n == 1 else f"{n} slides"

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from croma_sql.errors import SourceError, listed
+from croma_sql.errors import SourceError, counted, listed
 from croma_sql.importers.finding import Found, find
 from croma_sql.importers.formats import (
     anndata,
@@ -19,16 +19,19 @@ from croma_sql.importers.formats import (
     hs2p,
     lazyslide,
     pathorob,
+    payloads,
     slide2vec,
     tables,
     torch_tensors,
 )
+from croma_sql.importers.formats.numpy_arrays import directory
 from croma_sql.importers.joining import join_coordinates
 from croma_sql.importers.listing import Listing, Options
 from croma_sql.importers.sources import Coordinates, SourceFile
 from croma_sql.importers.together import checked, described, one_of_each_slide
-from croma_sql.places import is_local
+from croma_sql.places import is_local, place
 
+OnFiles = Callable[[int, int], None]
 Recognise = Callable[[Path, Listing, Options], SourceFile | Coordinates | None]
 Remarks = Callable[[Sequence[SourceFile], Listing, Options], list[str]]
 
@@ -87,7 +90,10 @@ class Recognised:
 
 
 def recognised(
-    source: str | Path, options: Options = _DEFAULT, coordinates: str | Path | None = None
+    source: str | Path,
+    options: Options = _DEFAULT,
+    coordinates: str | Path | None = None,
+    on_progress: OnFiles | None = None,
 ) -> Recognised:
     """Find the files of vectors of a source, and join coordinates to those that have none.
 
@@ -96,6 +102,7 @@ def recognised(
     source : path or URL of a file or folder, or a glob
     options : what the user said of it
     coordinates : file, folder or glob of coordinates; those below ``source`` are joined too
+    on_progress : gets how many files have been looked at, and how many there are
 
     Raises
     ------
@@ -108,12 +115,12 @@ def recognised(
             f"the format {options.as_format!r} is not known; --as can be {', '.join(FORMATS)}"
         )
     found = find(source)
-    here = _recognise_all(found, options)
+    here = _recognise_all(found, options, on_progress)
     sources = [file for file in here.values() if isinstance(file, SourceFile)]
     known = [file for file in here.values() if isinstance(file, Coordinates)]
     left = [path for path, file in here.items() if file is None]
     if not sources:
-        raise SourceError(f"{source} holds no vectors{_instead(known, left)}")
+        raise _no_vectors(source, known, left, options)
     given = [] if coordinates is None else _coordinates(coordinates, options)
     checked(sources, str(source))
     sources, about_slides = one_of_each_slide(sources, str(source))
@@ -146,14 +153,20 @@ def _coordinates(source: str | Path, options: Options) -> list[Coordinates]:
     return known
 
 
-def _recognise_all(found: Found, options: Options) -> dict[Path, SourceFile | Coordinates | None]:
+def _recognise_all(
+    found: Found, options: Options, on_progress: OnFiles | None = None
+) -> dict[Path, SourceFile | Coordinates | None]:
     """Ask for every file, in threads, and say of all that cannot be read in one message."""
     given = found.paths[0] if len(found.paths) == 1 else None
     ask = partial(_ask, listing=found.listing, options=options, given=given)
     threads = _THREADS_LOCAL if is_local(found.listing.root) else _THREADS_REMOTE
     pool = ThreadPoolExecutor(threads, thread_name_prefix="recognise")
     try:
-        answers = dict(zip(found.paths, pool.map(ask, found.paths), strict=True))
+        answers = {}
+        for path, answer in zip(found.paths, pool.map(ask, found.paths), strict=True):
+            answers[path] = answer
+            if on_progress is not None:
+                on_progress(len(answers), len(found.paths))
     finally:
         pool.shutdown(cancel_futures=True)
     problems = [(path, error) for path, error in answers.items() if isinstance(error, SourceError)]
@@ -173,7 +186,7 @@ def _ask(
         (str(path) if readers else path.suffix).encode()
         if readers or path != given:
             return _first_answer(readers, path, listing, options)
-        problem = SourceError(f"{path} is of no kind that embeddings are read from")
+        problem = None
     except UnicodeEncodeError:
         return SourceError(f"{str(path)!r}: the name is not UTF-8; rename the file")
     except SourceError as error:
@@ -203,10 +216,19 @@ def _first_answer(
             return answer
     if options.as_format is None and path.suffix.lower() in VECTORS:
         raise SourceError(
-            f"{path} is of no writer that is known. Name what it is with --as, or leave it out: "
-            "give a folder or a glob without it"
+            f"{path} is of no writer that is known{_what_it_may_be(path)}, or leave it out: give a "
+            "folder or a glob without it"
         )
     return None
+
+
+def _what_it_may_be(path: Path) -> str:
+    """Say what an archive holds, and how to name what a file is."""
+    arrays = directory(path) if path.suffix.lower() == ".npz" else {}
+    there = f"; its arrays are {listed(arrays, show=10)}" if arrays else ""
+    if payloads.VECTORS in arrays:
+        return f"{there}. If its vectors are {payloads.VECTORS!r}, say --as {slide2vec.FORMAT}"
+    return f"{there}. Name what it is with --as"
 
 
 def _suffix_by_content(path: Path) -> str:
@@ -223,10 +245,18 @@ def _suffix_by_content(path: Path) -> str:
     return next((suffix for magic, suffix in _MAGIC.items() if start.startswith(magic)), "")
 
 
-def _instead(known: Sequence[Coordinates], left: Sequence[Path]) -> str:
-    found = [f"coordinates of {len(known)} slide(s)"] if known else []
-    found += [_by_suffix(left)] if left else []
-    return f", only {', '.join(found)}" if found else ""
+def _no_vectors(
+    source: str | Path, known: Sequence[Coordinates], left: Sequence[Path], options: Options
+) -> SourceError:
+    path, name = place(source), options.as_format
+    if name is None and path in left and not _readers(path.suffix.lower(), options):
+        return SourceError(f"{source} is of no kind that embeddings are read from")
+    suffixes = (reader.suffixes for reader in READERS if name in reader.formats)
+    of = "" if name is None else f" of the format {name!r} ({', '.join(next(suffixes))})"
+    found = [f"coordinates of {counted(len(known), 'slide')}"] if known else []
+    found += [_by_suffix(left)] if left and path not in left else []
+    only = f", only {', '.join(found)}" if found else ""
+    return SourceError(f"{source} holds no vectors{of}{only}")
 
 
 def _by_suffix(paths: Iterable[Path]) -> str:

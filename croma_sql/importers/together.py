@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from croma_sql.errors import SourceError, listed
+from croma_sql.errors import SourceError, counted, listed
 from croma_sql.importers.sources import SourceFile
 
 _HDF5 = (".h5", ".hdf5")
@@ -86,7 +86,7 @@ def one_of_each_slide(
 def described(sources: Sequence[SourceFile]) -> list[str]:
     """Say in numbers what was recognised."""
     kinds = _grouped(sources, _kind)
-    notes = [f"{_number(len(files))} of {kind}" for kind, files in kinds.items()]
+    notes = [f"{counted(len(files), 'file')} of {kind}" for kind, files in kinds.items()]
     empty = [source.slide_id for source in sources if not source.n]
     if empty:
         have = "1 slide has" if len(empty) == 1 else f"{len(empty)} slides have"
@@ -153,9 +153,6 @@ def _grouped(
 
 def _counted(groups: dict[str, list[SourceFile]]) -> str:
     return " and of ".join(
-        f"{name} ({_number(len(files))}, first {files[0].path})" for name, files in groups.items()
+        f"{name} ({counted(len(files), 'file')}, first {files[0].path})"
+        for name, files in groups.items()
     )
-
-
-def _number(files: int) -> str:
-    return "1 file" if files == 1 else f"{files} files"

@@ -12,7 +12,13 @@ import pyarrow as pa
 
 from croma_sql.cohort import as_column, as_text
 from croma_sql.errors import CohortError, CromaSqlError, SourceError, listed
-from croma_sql.importers.features import Features, find_features, matrix_of
+from croma_sql.importers.features import (
+    Features,
+    choices,
+    find_features,
+    matrix_of,
+    without_vectors,
+)
 from croma_sql.importers.formats.numpy_arrays import Array, as_vectors, open_array, read_rows
 from croma_sql.importers.table_files import BATCH_ROWS, DELIMITED, open_table
 from croma_sql.importers.tables import ARROW, PARQUET, as_table, is_path, is_vector, unreadable
@@ -153,6 +159,9 @@ def _features(schema: pa.Schema, embedding: str, name: str, option: str) -> Feat
     if embedding not in schema.names and (embedding == DEFAULT or embedding.endswith("*")):
         numbers = pa.schema([field for field in schema if not is_vector(field.type)])
         wide = find_features(numbers, None if embedding == DEFAULT else embedding, name)
+        if wide is None and not choices(schema):
+            told = without_vectors(schema, option if option.endswith("=") else f"{option} ")
+            raise SourceError(f"{name} holds no vectors; {told}")
     if wide is None:
         check_column(schema.names, embedding, name, option)
     return wide or Features((embedding,), wide=False)

@@ -98,9 +98,14 @@ def recognise(path: Path, listing: Listing, options: Options) -> SourceFile | Co
             return _coordinates(held, path, listing, options)
         if held.said.file.get("encoding-type") == "anndata" or "obs" in file:
             return None
+        there = list(datasets(file))
+        if not there:
+            raise SourceError(
+                f"{path} holds no datasets. Leave it out: give a folder or a glob without it"
+            )
         raise SourceError(
             f"{path} holds no vectors under {' or '.join(map(repr, names))}; its datasets are "
-            f"{listed(datasets(file), show=10)}. Name the one that holds vectors with --embedding, "
+            f"{listed(there, show=10)}. Name the one that holds vectors with --embedding, "
             "or leave the file out: give a folder or a glob without it"
         )
 

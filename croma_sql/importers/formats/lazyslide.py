@@ -20,13 +20,14 @@ from croma_sql.errors import SourceError, listed
 from croma_sql.importers.anndata_tables import (
     NAMES,
     Stored,
+    encoder_of,
     find_matrix,
     find_table,
+    link_of,
     measured,
     opened_store,
     read_matrix,
     read_obs,
-    text_of,
 )
 from croma_sql.importers.finding import STORE, size_and_time
 from croma_sql.importers.formats.places import PLACED
@@ -38,7 +39,6 @@ from croma_sql.importers.tables import unreadable
 FORMAT = "lazyslide"
 SUFFIXES = (STORE, ".h5ad")
 
-_LINK = "uns/spatialdata_attrs"  # says of which shapes the rows of a table are
 _OF_STORE = ("tile_spec", "slide_properties")  # what LazySlide says of the slide
 _OF_SLIDE = ("mpp", "magnification")
 _TILE_ID = "tile_id"
@@ -75,9 +75,9 @@ class _Table:
 def recognise(path: Path, listing: Listing, options: Options) -> SourceFile | None:
     """Recognise a table of tiles, or the vector of a slide.
 
-    ``options.embedding`` names the table where there is more than one, and after a slash perhaps a
-    matrix in it, or the key under which LazySlide put the vector that it made of the tiles
-    (``uni_tiles/agg_slide``).
+    ``options.embedding`` names the table, or its encoder, where there is more than one, and after a
+    slash perhaps a matrix in it, or the key under which LazySlide put the vector that it made of
+    the tiles (``uni_tiles/agg_slide``).
 
     Returns
     -------
@@ -97,7 +97,7 @@ def recognise(path: Path, listing: Listing, options: Options) -> SourceFile | No
             return None
         table, embedding = found
         group, name = (root[table], f"{path}, {table},") if table else (root, str(path))
-        link = _link(group)
+        link = link_of(group)
         if not {"region", "region_key", "instance_key"} <= {*link}:
             raise SourceError(
                 f"{name} does not say which tiles its rows are; extract features again"
@@ -128,11 +128,7 @@ def recognise(path: Path, listing: Listing, options: Options) -> SourceFile | No
 
 
 def _was_saved_alone(root: Any) -> bool:
-    return _link(root).get("instance_key") == [_TILE_ID]
-
-
-def _link(group: Any) -> dict[str, list[str]]:
-    return {key: text_of(group[f"{_LINK}/{key}"]) for key in group.get(_LINK, ())}
+    return link_of(root).get("instance_key") == [_TILE_ID]
 
 
 def _slide(group: Any, embedding: str | None, name: str) -> Stored | None:
@@ -151,7 +147,7 @@ def _slide(group: Any, embedding: str | None, name: str) -> Stored | None:
 def _said(about: dict[str, Any], tiles: _Table) -> dict[str, str | int | float]:
     """Say of the file what its writer does: the table, how it was tiled, the slide."""
     name = tiles.table.rpartition("/")[2]
-    said: dict[str, Any] = {"table": name, "encoder": name.removesuffix(f"_{tiles.region}")}
+    said: dict[str, Any] = {"table": name, "encoder": encoder_of(name, tiles.region)}
     said = {key: value for key, value in said.items() if value}
     said |= {"matrix": tiles.matrix.key, "tile_key": tiles.region}
     spec = about.get("tile_spec", {}).get(tiles.region, {})

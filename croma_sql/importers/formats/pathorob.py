@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from croma_sql.errors import SourceError, listed
+from croma_sql.errors import SourceError, counted, listed
 from croma_sql.importers.finding import size_and_time
 from croma_sql.importers.formats.numpy_arrays import (
     Array,
@@ -108,8 +108,11 @@ def remarks(sources: Sequence[SourceFile], listing: Listing, options: Options) -
             "--samples"
         )
     notes = [
-        (unknown, f"{len(unknown)} vectors have no row in {names}, so they have no attributes: "),
-        (lacking, f"{len(lacking)} rows of {names} have no vector: "),
+        (
+            unknown,
+            f"{counted(len(unknown), 'vector')} without a row in {names}, so without attributes: ",
+        ),
+        (lacking, f"{counted(len(lacking), 'row')} of {names} without a vector: "),
     ]
     return [note + listed(sorted(missed)) for missed, note in notes if missed]
 

@@ -22,7 +22,8 @@ from croma_sql.importers.formats.torch_tensors import as_array, check_numbers
 from croma_sql.importers.torch_archives import load
 from croma_sql.vectors import Matrix
 
-_VECTORS, _NUMBERS = "features", "tile_index"
+VECTORS = "features"
+_NUMBERS = "tile_index"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +75,11 @@ def open_payload(path: Path) -> Payload:
 
 def _of_archive(path: Path) -> Payload:
     found = directory(path)
-    if _VECTORS not in found:
+    if VECTORS not in found:
         raise SourceError(
-            f"{path} has no array {_VECTORS!r}; its arrays are {listed(found, show=10)}"
+            f"{path} has no array {VECTORS!r}; its arrays are {listed(found, show=10)}"
         )
-    array = open_array(path, _VECTORS)
+    array = open_array(path, VECTORS)
     dtype = vector_dtype(array.dtype, array.name)
     payload = Payload(path, array.shape, dtype, partial(read_rows, array))
     if _NUMBERS not in found or len(array.shape) != 2:

@@ -219,7 +219,8 @@ def _shape(root: Path, source: Origin, to: str, dataset: str) -> Shape:
 
 
 def _write_samples(root: Path, groups: Groups, source: Origin, dataset: str, to: str) -> None:
-    check_against_warehouse(root, groups.table, dataset, replacing=to)
+    how = " with --prefix (Python: prefix=)"
+    check_against_warehouse(root, groups.table, dataset, replacing=to, how=how)
     made = {name: source.about[name] for name in ("by", "prefix")}
     about = {"format": layout.FORMAT, KEY: made | {"datasets": list(source.datasets)}}
     write_table(layout.samples_path(root, dataset), groups.table, about)

@@ -84,11 +84,15 @@ def samples_table(source: Any, *, sample_id: str) -> pa.Table:
 
 
 def check_against_warehouse(
-    root: Path, table: pa.Table, dataset: str, replacing: str | None = None
+    root: Path,
+    table: pa.Table,
+    dataset: str,
+    replacing: str | None = None,
+    how: str = "",
 ) -> None:
     """Refuse ids of other datasets, and to take samples away from vectors that are there.
 
-    Vectors of the encoder ``replacing`` are about to be replaced.
+    Vectors of the encoder ``replacing`` are about to be replaced. ``how`` says what prefixes ids.
     """
     ids = table.column("sample_id").combine_chunks()
     for other, path in layout.samples_files(root).items():
@@ -98,8 +102,8 @@ def check_against_warehouse(
             if len(shared):
                 raise WarehouseError(
                     f"{len(shared)} sample_id(s) are already in dataset {other!r}: "
-                    f"{listed(shared.to_pylist())}. Ids are unique in a warehouse: prefix them, or "
-                    f"import into dataset {other!r}"
+                    f"{listed(shared.to_pylist())}. Ids are unique in a warehouse: prefix them"
+                    f"{how}, or write into dataset {other!r}"
                 )
     for file in layout.embeddings_files(root):
         if file.dataset == dataset and file.encoder != replacing:
