@@ -78,7 +78,8 @@ def progress_bars() -> Iterator[Callable[[str, Progress | float], None]]:
             elapsed = bars.tasks[bars.task_ids.index(task)].elapsed or 0.0
             detail = _left(elapsed * (1 - progress) / progress) if progress else ""
             if isinstance(progress, Done):
-                detail = f"{progress.slides} of {progress.total} slides, {detail}"
+                what = "slides" if progress.stage == "importing" else "files"
+                detail = f"{progress.n} of {progress.total} {what}, {detail}"
             bars.update(task, completed=progress, detail=detail)
 
     try:

@@ -238,6 +238,19 @@ def test_dropped_vectors_are_copied_as_such(root, bad):
     assert croma_sql.check(root) == []
 
 
+def test_a_slide_of_which_all_is_dropped(root, bad):
+    write(bad, "a", 4, np.zeros((4, 8), np.float16))
+    write(bad, "lost", 5, np.full((5, 8), np.inf, np.float16))
+    done = bring(root, bad, on_bad_vectors="drop")
+    assert (done.n, done.bad, samples(root).height) == (57, 12, 69)
+    assert croma_sql.check(root) == []
+    write(bad, "z", 7)
+    (bad / "a.h5").unlink()
+    assert counts(bring(root, bad, on_bad_vectors="drop")) == (1, 0, 3, 1)
+    assert croma_sql.info(root).encoders[0].dropped == 12
+    assert croma_sql.check(root) == []
+
+
 def test_not_one_vector_has_a_direction(root, tmp_path):
     write(tmp_path, "s", 5, np.zeros((5, 8), np.float16))
     with raises("not one of the vectors has a direction"):

@@ -248,6 +248,7 @@ def encoder_of(embeddings: Path) -> str:
 def parts_there(root: Path, encoder: str, dataset: str) -> list[Path]:
     """Parts of an encoder's vectors of a dataset, in force or not, and what lies beside them."""
     folder = embeddings_path(root, encoder, dataset).with_suffix("")
+    _refuse_outside(root, folder)
     return [path for path in sorted(below(folder)) if is_part(path)]
 
 

@@ -10,7 +10,7 @@ from croma_sql.errors import SourceError, listed
 from croma_sql.importers.formats import arrays, croma
 from croma_sql.importers.formats.patches import is_metadata
 from croma_sql.importers.listing import Options
-from croma_sql.importers.recognise import recognised
+from croma_sql.importers.recognise import OnFiles, recognised
 from croma_sql.importers.sources import SourceFile
 from croma_sql.importers.tables import is_path, name_of
 from croma_sql.importers.vectors import WHOLE
@@ -19,7 +19,7 @@ from croma_sql.udfs.threads import available_cores
 from croma_sql.vectors import OnBadVectors
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.data.asked import Asked
-from croma_sql.warehouse.data.imported import Imported
+from croma_sql.warehouse.data.imported import Done, Imported
 from croma_sql.warehouse.data.slides import import_slides
 from croma_sql.warehouse.data.whole import import_whole
 
@@ -85,7 +85,8 @@ def import_embeddings(
         there are cores, at most 8. The result does not depend on it.
     on_progress : callable, optional
         Gets the share of vectors read, in [0, 1]; by slide a
-        `croma_sql.warehouse.data.imported.Done`, which is one that also counts slides.
+        `croma_sql.warehouse.data.imported.Done`, which is one that also counts slides, after one
+        of files that have been looked at.
 
     Returns
     -------
@@ -137,7 +138,7 @@ def import_embeddings(
     lacking = [path for path in options.samples if not path.exists()]
     if lacking:  # told before hours of reading
         raise SourceError(f"{lacking[0]} does not exist")
-    found = recognised(source, options, coordinates)
+    found = recognised(source, options, coordinates, on_progress and _counting(on_progress))
     asked = Asked(
         root=layout.create_warehouse(warehouse),
         encoder=encoder,
@@ -162,6 +163,10 @@ def _has_manifest(source: Any) -> bool:
         and path.is_file()
         and path.with_name(croma.MANIFEST).exists()
     )
+
+
+def _counting(on_progress: Callable[[float], None]) -> OnFiles:
+    return lambda n, total: on_progress(Done(n / total, n, total, "recognising"))
 
 
 def _is_whole(source: Any, as_format: str | None) -> bool:

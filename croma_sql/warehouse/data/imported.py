@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +46,19 @@ class Imported:
 
 
 class Done(float):
-    """A share of an import, in [0, 1], which also knows the slides that are read, and all."""
+    """A share of what an import by slide does, in [0, 1], which also counts.
 
-    slides: int
+    n, total : slides that have been read, or before that files that have been looked at, and all
+    stage : 'importing' slides or 'recognising' files
+    """
+
+    n: int
     total: int
+    stage: Literal["recognising", "importing"]
 
-    def __new__(cls, share: float, slides: int, total: int) -> "Done":  # noqa: D102
+    def __new__(  # noqa: D102
+        cls, share: float, n: int, total: int, stage: Literal["recognising", "importing"]
+    ) -> "Done":
         done = super().__new__(cls, share)
-        done.slides, done.total = slides, total
+        done.n, done.total, done.stage = n, total, stage
         return done

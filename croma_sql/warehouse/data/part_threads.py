@@ -64,4 +64,4 @@ class _Tally:
                 del self._left[record.key]
         if self._on_progress is not None and self._done > before:
             done = self._slides - len(self._left)
-            self._on_progress(Done(self._done / self._rows, done, self._slides))
+            self._on_progress(Done(self._done / self._rows, done, self._slides, "importing"))

@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -121,6 +121,6 @@ def _packed(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
 
 
 def _digest(pieces: Sequence[Piece], prefix: str, on_bad_vectors: OnBadVectors) -> str:
-    holds = [asdict(piece.record) for piece in pieces]
+    holds = [piece.record.values() for piece in pieces]
     text = json.dumps([layout.FORMAT, prefix, on_bad_vectors, holds], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -3,14 +3,17 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from croma_sql.errors import WarehouseError
 from croma_sql.importers.sources import SourceFile
-from croma_sql.places import is_local
+from croma_sql.importers.tables import unreadable
+from croma_sql.places import Version, is_local, version_of
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.parquet import read_metadata, read_table, write_table
 
@@ -71,6 +74,10 @@ class Record:
     checksum: int
     attributes: str
 
+    def values(self) -> list[Any]:
+        """All of them, in the order of the columns."""
+        return [getattr(self, name) for name in SCHEMA.names]
+
     @property
     def key(self) -> str:
         """What tells the source: its slide, else where it lies."""
@@ -124,6 +131,14 @@ def read_records(path: Path) -> list[Record]:
     WarehouseError
         Other columns, or empty where nothing may be.
     """
+    try:
+        return list(_records(path, version_of(path)))
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+@lru_cache(maxsize=64)
+def _records(path: Path, version: Version) -> tuple[Record, ...]:
     table = read_table(path)
     if not table.schema.equals(SCHEMA):
         raise WarehouseError(
@@ -135,7 +150,10 @@ def read_records(path: Path) -> list[Record]:
             raise WarehouseError(
                 f"{path}: column {name!r} is NULL somewhere; delete it, and import again"
             )
-    return [Record(**row) for row in table.to_pylist()]
+    columns = (table.column(name).to_pylist() for name in SCHEMA.names)
+    return tuple(
+        Record(**dict(zip(SCHEMA.names, row, strict=True))) for row in zip(*columns, strict=True)
+    )
 
 
 def prefix_of(root: Path, encoder: str, dataset: str) -> str | None:
@@ -146,8 +164,8 @@ def prefix_of(root: Path, encoder: str, dataset: str) -> str | None:
 
 def write_sources(path: Path, records: Sequence[Record], prefix: str) -> None:
     """Publish what vectors were imported from: from now on, the parts listed here are in force."""
-    rows = [asdict(record) for record in records]
-    table = pa.Table.from_pylist(rows, SCHEMA)
+    columns = zip(*(record.values() for record in records), strict=True)
+    table = pa.table(dict(zip(SCHEMA.names, map(list, columns), strict=True)), SCHEMA)
     write_table(path, table, {"format": layout.FORMAT, "prefix": prefix})
 
 
