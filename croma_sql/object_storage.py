@@ -9,6 +9,8 @@ from botocore.exceptions import BotoCoreError, ConnectionError, HTTPClientError
 from fsspec.asyn import sync_wrapper
 from s3fs import S3FileSystem
 
+from croma_sql.places import CHANGED
+
 OPTIONS = {
     "use_listings_cache": False,  # others write too: what was listed once may be gone
     "config_kwargs": {
@@ -49,8 +51,11 @@ class ObjectStorage(S3FileSystem):  # type: ignore[misc]  # s3fs ships no types
             if code in _CONDITION_FAILED and "IfNoneMatch" in kwargs:
                 raise FileExistsError(errno.EEXIST, "it is there already") from error
             if code in _CONDITION_FAILED and "IfMatch" in kwargs:
-                told = f"{kwargs['Key']} has been replaced meanwhile; try again"
-                raise OSError(errno.EBUSY, told) from error
+                raise OSError(
+                    errno.EBUSY, f"{kwargs['Key']} has been replaced {CHANGED}"
+                ) from error
+            if code == "NoSuchKey" and "IfMatch" in kwargs:
+                raise OSError(errno.EBUSY, f"{kwargs['Key']} has been removed {CHANGED}") from error
             if code not in _BY_CODE:
                 raise
             raise OSError(*_BY_CODE[code]) from error

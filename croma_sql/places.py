@@ -10,6 +10,7 @@ from typing import Any, cast
 from croma_sql.errors import CromaSqlError
 
 Version = tuple[int | str, ...]
+CHANGED = "meanwhile; run it again"  # how an error ends of a file that is not the one it was
 STREAM = 1 << 24  # bytes at once, where a file is read from its beginning to its end
 
 _S3 = ("s3", "s3a")

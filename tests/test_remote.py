@@ -4,6 +4,7 @@ import shlex
 import sys
 from urllib.parse import quote
 
+import duckdb
 import h5py
 import numpy as np
 import polars as pl
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 
 import croma_sql
 from croma_sql.cli.app import app
+from croma_sql.exports.tables import failed
 from croma_sql.importers.recognise import recognised
 from croma_sql.object_storage import OPTIONS
 from croma_sql.places import frozen, opened
@@ -23,6 +25,7 @@ from croma_sql.warehouse.parquet import _known_footer
 from croma_sql.warehouse.publish import publishing
 from croma_sql.warehouse.scoring.memory import Cut
 from croma_sql.warehouse.scoring.plan import _digest
+from croma_sql.warehouse.views import damaged
 
 NULL = {"on_undefined": "null"}
 
@@ -205,7 +208,17 @@ def test_a_connection_never_mixes_old_and_new(remote):
     croma_sql.import_embeddings(remote, new, encoder="e", dataset="d", ids=ids)
     with pytest.raises(Exception, match=r"encoder=e/d\.parquet has been replaced meanwhile"):
         con.sql(largest).fetchall()
-    assert croma_sql.connect(remote).sql(largest).fetchall() == [(new.max(),)]
+    con = croma_sql.connect(remote)
+    assert con.sql(largest).fetchall() == [(new.max(),)]
+    con = croma_sql.connect(remote)
+    (remote / "embeddings/encoder=e/d.parquet").unlink()
+    for error in (failed, damaged):
+        with pytest.raises(duckdb.Error) as raised:
+            con.sql(largest).fetchall()
+        told = (
+            "it's für %20/embeddings/encoder=e/d.parquet has been removed meanwhile; run it again"
+        )
+        assert str(error(raised.value)) == told
 
 
 # A warehouse from someone else

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from croma_sql.errors import CromaSqlError
 from croma_sql.interrupt import interruptibly
-from croma_sql.places import is_local, place
+from croma_sql.places import CHANGED, is_local, place
 from croma_sql.session import connect
 from croma_sql.warehouse.publish import publishing
 from croma_sql.warehouse.views import told
@@ -163,8 +163,9 @@ def replacing(output: Path) -> Iterator[BinaryIO]:
 
 
 def failed(error: Exception) -> CromaSqlError:
-    """Say that a query fails, in DuckDB's words."""
-    return CromaSqlError(f"the query fails: {told(error)}")
+    """Say that a query fails, in DuckDB's words, or that what it reads has changed."""
+    text = told(error)
+    return CromaSqlError(text if text.endswith(CHANGED) else f"the query fails: {text}")
 
 
 def asked(con: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyRelation:

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 
 from croma_sql.errors import WarehouseError
-from croma_sql.places import frozen, is_local
+from croma_sql.places import CHANGED, frozen, is_local
 
 
 def add_source(con: duckdb.DuckDBPyConnection, name: str, paths: list[Path]) -> None:
@@ -36,10 +36,12 @@ def _let_read(con: duckdb.DuckDBPyConnection, path: Any) -> None:
 
 
 def damaged(error: duckdb.Error) -> WarehouseError:
-    """Say that files cannot be read, and what names them all."""
+    """Say that files cannot be read, and what names them all, unless they have only changed."""
+    text = told(error)
+    if text.endswith(CHANGED):
+        return WarehouseError(text)
     return WarehouseError(
-        f"files of the warehouse cannot be read: {told(error)}. croma-sql check names all damaged "
-        "ones"
+        f"files of the warehouse cannot be read: {text}. croma-sql check names all damaged ones"
     )
 
 
