@@ -108,7 +108,7 @@ print(n, peak() - before)
         ("margins_at(99)", "m.csv", "the query fails: .*m is 99, but .* a depth of 20"),
         ("SELECT if(i < 500000, i, error('boom')) FROM range(600000) t(i)", "m.arrow",
          "the query fails: Invalid Input Error: boom"),
-        ("SELECT [1] AS l", "m.csv", "CSV has no lists, which column 'l' holds; write Parquet or A"),
+        ("SELECT [1] AS l", "m.csv", "CSV has no lists, which column 'l' holds; write Parquet or "),
         ("SELECT INTERVAL 1 DAY AS t", "m.parquet", "a column cannot be written as parquet"),
         ("SELECT INTERVAL 1 DAY AS t", "m.csv", "CSV has no intervals, which column .t"),
         ("SELECT 1 AS a, 2 AS a", "m.csv", "as csv .*unique.*; cast or rename it in the query"),
