@@ -47,9 +47,9 @@ from croma_sql.warehouse.checks.check import check
 from croma_sql.warehouse.data.attributes import join_attributes
 from croma_sql.warehouse.data.embeddings import import_embeddings
 from croma_sql.warehouse.data.encoders import import_encoders
-from croma_sql.warehouse.data.harmonise import harmonise
-from croma_sql.warehouse.data.pool import pool
 from croma_sql.warehouse.data.samples import import_samples
+from croma_sql.warehouse.derived.harmonise import harmonise
+from croma_sql.warehouse.derived.pool import pool
 from croma_sql.warehouse.info import info
 from croma_sql.warehouse.layout import create_warehouse
 from croma_sql.warehouse.scoring.centre import score_centre

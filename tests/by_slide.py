@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 import croma_sql
-from croma_sql.warehouse.data import parts
 from croma_sql.warehouse.layout import embeddings_files
+from croma_sql.warehouse.slides import parts
 
 D = 8
 PART = 100  # rows of such vectors that make a part

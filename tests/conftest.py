@@ -7,7 +7,7 @@ import pytest
 from by_slide import part_bytes
 
 import croma_sql
-from croma_sql.warehouse.data import parts
+from croma_sql.warehouse.slides import parts
 
 COMPILED = Path(croma_sql.udfs.__file__).resolve().parent
 SHARED = Path(__file__).parents[2] / "shared" / "data"

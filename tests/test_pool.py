@@ -112,7 +112,7 @@ def test_order_and_files_do_not_show(root, tmp_path, how):
 
 def test_parts_of_many_slides_are_one_encoder(root, tmp_path, monkeypatch):
     """Slides imported from a file each, their vectors in parts of a few tiles."""
-    monkeypatch.setattr("croma_sql.warehouse.data.parts.PART_BYTES", 2048)
+    monkeypatch.setattr("croma_sql.warehouse.slides.parts.PART_BYTES", 2048)
     frame = tiles(dtype=np.float32)
     (tmp_path / "slides").mkdir()
     for (slide,), some in frame.group_by("slide_id"):

@@ -127,7 +127,7 @@ def test_slides_are_imported_as_on_a_disk(remote, tmp_path, monkeypatch):
     slides(tmp_path, ["007", "b.c", "d", "é"])
     options = {"encoder": "e", "dataset": "d", "samples": tmp_path / "slides.csv"}
     with monkeypatch.context() as interrupted:
-        interrupted.setattr("croma_sql.warehouse.data.slides.locked", lambda root: 1 / 0)
+        interrupted.setattr("croma_sql.warehouse.slides.slides.locked", lambda root: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             croma_sql.import_embeddings(remote, tmp_path / "h5", **options)
     assert len(contents(remote)) == 3  # marker, a part and its tiles

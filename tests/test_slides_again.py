@@ -25,9 +25,9 @@ from slide_files import trident_patches
 import croma_sql
 from croma_sql.errors import SourceError, WarehouseError
 from croma_sql.importers.sources import Rows, SourceFile
-from croma_sql.warehouse.data.asked import Asked
-from croma_sql.warehouse.data.slides import import_slides
 from croma_sql.warehouse.layout import create_warehouse
+from croma_sql.warehouse.slides.asked import Asked
+from croma_sql.warehouse.slides.slides import import_slides
 
 pytestmark = pytest.mark.usefixtures("small_parts")
 

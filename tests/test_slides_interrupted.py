@@ -29,10 +29,10 @@ from by_slide import (
 import croma_sql
 from croma_sql.errors import CromaSqlError, SourceError, WarehouseError
 from croma_sql.importers.recognise import recognised
-from croma_sql.warehouse.data import arrivals, slides
-from croma_sql.warehouse.data.asked import Asked
-from croma_sql.warehouse.data.slides import import_slides
 from croma_sql.warehouse.layout import create_warehouse
+from croma_sql.warehouse.slides import arrivals, slides
+from croma_sql.warehouse.slides.asked import Asked
+from croma_sql.warehouse.slides.slides import import_slides
 
 KILLS = int(os.environ.get("CROMA_SQL_KILLS", "2"))
 TESTS = str(Path(__file__).parent)
@@ -40,7 +40,7 @@ WORK = """
 import sys
 sys.path.insert(0, {tests!r})
 import by_slide
-from croma_sql.warehouse.data import parts
+from croma_sql.warehouse.slides import parts
 parts.PART_BYTES = {part} * by_slide.part_bytes()
 root, *folders = map(__import__("pathlib").Path, sys.argv[1:])
 print("begun", flush=True)

@@ -10,10 +10,11 @@ from by_slide import bring, places, samples, vectors, write, write_slides
 
 import croma_sql
 from croma_sql.errors import SourceError, WarehouseError
-from croma_sql.warehouse.data import merging, schemas
-from croma_sql.warehouse.data.merging import Arrival, merged
-from croma_sql.warehouse.data.pieces import PLACES
+from croma_sql.warehouse.data import schemas
 from croma_sql.warehouse.parquet import write_table
+from croma_sql.warehouse.slides import merging
+from croma_sql.warehouse.slides.merging import Arrival, merged
+from croma_sql.warehouse.slides.pieces import PLACES
 
 
 def raises(*parts, error=SourceError):

@@ -8,7 +8,7 @@ import typer
 
 from croma_sql.cli.options import Warehouse
 from croma_sql.progress import progress_bars
-from croma_sql.warehouse.data import harmonise as harmonising
+from croma_sql.warehouse.derived import harmonise as harmonising
 
 
 class Method(StrEnum):

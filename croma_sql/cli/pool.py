@@ -9,7 +9,7 @@ import typer
 from croma_sql.cli.options import Warehouse
 from croma_sql.errors import counted, listed
 from croma_sql.progress import progress_bars
-from croma_sql.warehouse.data import pool as pooling
+from croma_sql.warehouse.derived import pool as pooling
 
 NAMES = 10  # of attributes that a sentence lists
 

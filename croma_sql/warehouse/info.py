@@ -9,10 +9,10 @@ from croma_sql.errors import CromaSqlError
 from croma_sql.places import frozen
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks.selects import AnyBenchmark, read_benchmark
-from croma_sql.warehouse.data import harmonised, pooled
 from croma_sql.warehouse.data.embedding_files import read_shape
 from croma_sql.warehouse.data.encoders import validated
 from croma_sql.warehouse.data.sources import read_sources
+from croma_sql.warehouse.derived import harmonised, pooled
 from croma_sql.warehouse.parquet import read_footer, read_metadata, read_table
 from croma_sql.warehouse.scoring.plan import planned
 from croma_sql.warehouse.scoring.schemas import SCHEMAS, Table

@@ -11,10 +11,10 @@ from croma_sql.errors import listed
 from croma_sql.vectors import Matrix
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.data.embedding_files import checksum, read_shape, read_vectors
-from croma_sql.warehouse.data.pieces import ids_of
 from croma_sql.warehouse.data.samples import check_ids, read_ids
 from croma_sql.warehouse.data.sources import Record, prefix_of, read_sources
 from croma_sql.warehouse.parquet import read_footer
+from croma_sql.warehouse.slides.pieces import ids_of
 
 AGAIN = "delete it, and import its sources again"
 Files = Sequence[layout.EmbeddingsFile]

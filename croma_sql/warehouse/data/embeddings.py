@@ -18,10 +18,10 @@ from croma_sql.places import place
 from croma_sql.udfs.threads import available_cores
 from croma_sql.vectors import OnBadVectors
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.data.asked import Asked
 from croma_sql.warehouse.data.imported import Done, Imported
-from croma_sql.warehouse.data.slides import import_slides
 from croma_sql.warehouse.data.whole import import_whole
+from croma_sql.warehouse.slides.asked import Asked
+from croma_sql.warehouse.slides.slides import import_slides
 
 MOST_THREADS = 8  # each holds a part in memory
 

@@ -8,9 +8,9 @@ from queue import SimpleQueue
 
 from croma_sql.interrupt import WAKE
 from croma_sql.warehouse.data.imported import Done
-from croma_sql.warehouse.data.part_files import Writing, written
-from croma_sql.warehouse.data.parts import Part, Piece
 from croma_sql.warehouse.data.sources import Record
+from croma_sql.warehouse.slides.part_files import Writing, written
+from croma_sql.warehouse.slides.parts import Part, Piece
 
 OnProgress = Callable[[Done], None]
 

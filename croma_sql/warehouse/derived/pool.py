@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 from croma_sql.errors import WarehouseError, listed
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.data.embedding_files import read_shape
-from croma_sql.warehouse.data.groups import NOWHERE, SAMPLE, Groups, read_groups
-from croma_sql.warehouse.data.pooled import (
+from croma_sql.warehouse.data.samples import check_against_warehouse
+from croma_sql.warehouse.derived.groups import NOWHERE, SAMPLE, Groups, read_groups
+from croma_sql.warehouse.derived.pooled import (
     KEY,
     How,
     Origin,
@@ -24,8 +25,7 @@ from croma_sql.warehouse.data.pooled import (
     described,
     origin,
 )
-from croma_sql.warehouse.data.pooled_vectors import Pooled, pooled, write
-from croma_sql.warehouse.data.samples import check_against_warehouse
+from croma_sql.warehouse.derived.pooled_vectors import Pooled, pooled, write
 from croma_sql.warehouse.parquet import read_metadata, write_table
 from croma_sql.warehouse.publish import locked, publishing
 from croma_sql.warehouse.scoring.vectors import Shape, shape_of

@@ -14,8 +14,8 @@ from croma_sql.udfs.acquisitions.pooling import Maxima, Pool
 from croma_sql.udfs.scope import Float, Int
 from croma_sql.vectors import Matrix, in_memory, with_direction
 from croma_sql.warehouse.data.embedding_files import ROWS_AT_ONCE, read_vectors
-from croma_sql.warehouse.data.groups import NOWHERE, SAMPLE, Groups
-from croma_sql.warehouse.data.pooled import How
+from croma_sql.warehouse.derived.groups import NOWHERE, SAMPLE, Groups
+from croma_sql.warehouse.derived.pooled import How
 from croma_sql.warehouse.parquet import WRITING, metadata, read_footer
 from croma_sql.warehouse.scoring.vectors import Shape
 

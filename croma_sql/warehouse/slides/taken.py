@@ -8,10 +8,10 @@ import pyarrow.compute as pc
 
 from croma_sql.errors import SourceError, WarehouseError, listed
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.data.fitting import imported_by_slide
 from croma_sql.warehouse.data.schemas import BATCH_ROWS
 from croma_sql.warehouse.data.sources import prefix_of
 from croma_sql.warehouse.parquet import read_batches
+from croma_sql.warehouse.slides.fitting import imported_by_slide
 
 _TILE = r"^(?P<slide>.*):(?P<tile>[0-9]+)$"
 

@@ -15,8 +15,8 @@ import numpy as np
 from croma_sql.importers.sources import SourceFile
 from croma_sql.vectors import OnBadVectors
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.data.changes import Changes
 from croma_sql.warehouse.data.sources import Record
+from croma_sql.warehouse.slides.changes import Changes
 
 PART_BYTES = 1 << 27  # of vectors, at most
 BESIDE = 128  # bytes that a row takes beside its vector, about: an id and coordinates

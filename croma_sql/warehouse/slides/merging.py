@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from croma_sql.errors import SourceError
-from croma_sql.warehouse.data.pieces import PLACES
 from croma_sql.warehouse.data.schemas import BATCH_ROWS, common_schema, rows_of, schema_of
 from croma_sql.warehouse.parquet import read_batches
+from croma_sql.warehouse.slides.pieces import PLACES
 
 LAST = "\U0010ffff"  # stands for no slide: such samples come last
 ORDER = [("slide_id", "ascending"), ("tile", "ascending")]

@@ -17,7 +17,7 @@ from croma_sql.harmonisation.scaling import Fitted
 from croma_sql.vectors import Matrix, in_memory, with_direction
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.data.embedding_files import read_shape, read_vectors
-from croma_sql.warehouse.data.harmonised import KEY, SAMPLE, Origin
+from croma_sql.warehouse.derived.harmonised import KEY, SAMPLE, Origin
 from croma_sql.warehouse.parquet import WRITING, metadata, read_footer, read_metadata
 from croma_sql.warehouse.scoring.vectors import shape_of
 

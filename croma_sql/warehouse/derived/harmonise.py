@@ -17,8 +17,15 @@ from croma_sql.harmonisation.design import Design, Levels, design, is_number, le
 from croma_sql.harmonisation.fitting import FitOn, How, Method, checked, fit
 from croma_sql.udfs.threads import cores
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.data.harmonised import SAMPLE, Origin, described, kept, origin, replaceable
-from croma_sql.warehouse.data.harmonised_vectors import Stream, n_null
+from croma_sql.warehouse.derived.harmonised import (
+    SAMPLE,
+    Origin,
+    described,
+    kept,
+    origin,
+    replaceable,
+)
+from croma_sql.warehouse.derived.harmonised_vectors import Stream, n_null
 from croma_sql.warehouse.parquet import read_footer
 from croma_sql.warehouse.publish import locked, publishing
 

@@ -10,17 +10,17 @@ import pyarrow as pa
 
 from croma_sql.errors import CromaSqlError, listed
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.data.asked import Asked
 from croma_sql.warehouse.data.attributes import attach
-from croma_sql.warehouse.data.changes import Changes
-from croma_sql.warehouse.data.fitting import imported_by_slide
-from croma_sql.warehouse.data.merging import Arrival, merged
-from croma_sql.warehouse.data.parts import Plan
 from croma_sql.warehouse.data.samples import read_ids
 from croma_sql.warehouse.data.schemas import IDS, rows_of, schema_of
 from croma_sql.warehouse.data.sources import Record
-from croma_sql.warehouse.data.taken import check_samples
 from croma_sql.warehouse.parquet import read_rows, write_batches
+from croma_sql.warehouse.slides.asked import Asked
+from croma_sql.warehouse.slides.changes import Changes
+from croma_sql.warehouse.slides.fitting import imported_by_slide
+from croma_sql.warehouse.slides.merging import Arrival, merged
+from croma_sql.warehouse.slides.parts import Plan
+from croma_sql.warehouse.slides.taken import check_samples
 
 
 def put_samples(asked: Asked, plan: Plan, changes: Changes) -> list[str]:

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from croma_sql.errors import CromaSqlError, WarehouseError, listed
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.data.groups import COUNT, SAMPLE
 from croma_sql.warehouse.data.samples import sample_ids
+from croma_sql.warehouse.derived.groups import COUNT, SAMPLE
 from croma_sql.warehouse.parquet import read_footer, read_metadata
 from croma_sql.warehouse.scoring.plan import fingerprint
 

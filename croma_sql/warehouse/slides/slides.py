@@ -12,17 +12,17 @@ from collections.abc import Sequence
 from croma_sql.errors import SourceError, WarehouseError, listed
 from croma_sql.importers.sources import SourceFile
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.data.arrivals import put_samples
-from croma_sql.warehouse.data.asked import Asked
-from croma_sql.warehouse.data.changes import Changes, compared
-from croma_sql.warehouse.data.fitting import check_fit, imported_by_slide, in_parts
 from croma_sql.warehouse.data.imported import Imported, Slides
-from croma_sql.warehouse.data.part_files import Rooms, Writing
-from croma_sql.warehouse.data.part_threads import OnProgress, write_all
-from croma_sql.warehouse.data.parts import in_order, planned
 from croma_sql.warehouse.data.sources import Record, read_sources, write_sources
-from croma_sql.warehouse.data.taken import check_tiles
 from croma_sql.warehouse.publish import locked
+from croma_sql.warehouse.slides.arrivals import put_samples
+from croma_sql.warehouse.slides.asked import Asked
+from croma_sql.warehouse.slides.changes import Changes, compared
+from croma_sql.warehouse.slides.fitting import check_fit, imported_by_slide, in_parts
+from croma_sql.warehouse.slides.part_files import Rooms, Writing
+from croma_sql.warehouse.slides.part_threads import OnProgress, write_all
+from croma_sql.warehouse.slides.parts import in_order, planned
+from croma_sql.warehouse.slides.taken import check_tiles
 
 
 def import_slides(

@@ -21,8 +21,6 @@ from croma_sql.errors import CromaSqlError
 from croma_sql.vectors import Matrix, OnBadVectors
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.data.embedding_files import checksum
-from croma_sql.warehouse.data.parts import Part, Piece
-from croma_sql.warehouse.data.pieces import Chunk, described, read_kept, read_source
 from croma_sql.warehouse.data.schemas import put_together
 from croma_sql.warehouse.data.sources import Record
 from croma_sql.warehouse.parquet import (
@@ -32,6 +30,8 @@ from croma_sql.warehouse.parquet import (
     write_batches,
 )
 from croma_sql.warehouse.publish import publishing
+from croma_sql.warehouse.slides.parts import Part, Piece
+from croma_sql.warehouse.slides.pieces import Chunk, described, read_kept, read_source
 
 ROW_GROUP_BYTES = 1 << 23
 READ_AT_ONCE = 1 << 22
@@ -78,7 +78,7 @@ def written(
     Raises
     ------
     SourceError, WarehouseError
-        See `croma_sql.warehouse.data.pieces`; or the part cannot be written.
+        See `croma_sql.warehouse.slides.pieces`; or the part cannot be written.
     KeyboardInterrupt
         It was to stop.
     """
