@@ -36,14 +36,16 @@ def write_batches(path: Path, rows: pa.RecordBatchReader, about: dict[str, Any])
         publishing(path) as file,
         pq.ParquetWriter(file, schema, use_dictionary=repeated, **WRITING) as writer,
     ):
-        table = rows.schema.empty_table()
+        waiting, n = [], 0
         for batch in rows:
-            table = pa.concat_tables([table, pa.table(batch)])
-            while len(table) >= ROW_GROUP:
+            waiting.append(batch)
+            n += len(batch)
+            while n >= ROW_GROUP:
+                table = pa.Table.from_batches(waiting, rows.schema)
                 writer.write_table(table.slice(0, ROW_GROUP))
-                table = table.slice(ROW_GROUP)
-        if len(table):
-            writer.write_table(table)
+                waiting, n = table.slice(ROW_GROUP).to_batches(), n - ROW_GROUP
+        if n:
+            writer.write_table(pa.Table.from_batches(waiting, rows.schema))
 
 
 def metadata(about: dict[str, Any]) -> dict[bytes, bytes]:

@@ -146,7 +146,7 @@ def _write(
         "pieces": about,
     }
     whole = _publish(path, pa.concat_arrays(ids), matrix[:end], null[:end], told)
-    beside = put_together(samples).to_reader()
+    beside = put_together(samples).combine_chunks().to_reader()
     write_batches(layout.tiles_path(path), beside, {"checksum": whole})
     return records
 

@@ -104,7 +104,8 @@ def _lacking(asked: Asked, records: Sequence[Record]) -> list[str]:
 
 def _clean(asked: Asked, records: Sequence[Record]) -> None:
     """Remove what is not in force any more; the file of an import as a whole last."""
-    in_force = {asked.part(record.part) for record in records if record.part is not None}
+    parts = {record.part for record in records if record.part is not None}
+    in_force = set(map(asked.part, parts))
     for path in layout.parts_there(asked.root, asked.encoder, asked.dataset):
         if path not in in_force:
             path.unlink()
