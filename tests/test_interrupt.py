@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 import weakref
@@ -274,3 +275,33 @@ def test_duckdb_holds_the_very_array_of_a_function_until_the_call_is_over(thread
         assert len(seen) >= 5
         assert all(seen), "DuckDB copies what functions return: see croma_sql.udfs.jobs"
     assert is_soon(lambda: all(ticket() is None for ticket in held))
+
+
+def test_ctrl_c_at_any_moment_leaves_no_lock_behind():
+    """Some of them come while a pool is being filled, which would leave it waiting for ever."""
+    code = textwrap.dedent("""
+        import os, random, signal, threading, time
+        from concurrent.futures import ThreadPoolExecutor
+        from croma_sql.interrupt import apart
+
+        def fill(stopped):
+            with ThreadPoolExecutor(2) as pool:
+                list(pool.map(lambda _: stopped.is_set() or time.sleep(1e-4), range(300)))
+
+        interrupted = 0
+        while interrupted < 25:
+            stopped = threading.Event()
+            wait = random.uniform(0, 0.02)
+            timer = threading.Timer(wait, os.kill, (os.getpid(), signal.SIGINT))
+            try:
+                timer.start()
+                while True:
+                    apart(lambda: fill(stopped), stopped.set)
+            except KeyboardInterrupt:
+                interrupted += 1
+        print("done")
+    """)
+    child = subprocess.run(
+        [sys.executable, "-c", code], timeout=60, capture_output=True, text=True, check=True
+    )
+    assert child.stdout == "done\n"

@@ -29,6 +29,7 @@ from croma_sql.importers.joining import join_coordinates
 from croma_sql.importers.listing import Listing, Options
 from croma_sql.importers.sources import Coordinates, SourceFile
 from croma_sql.importers.together import checked, described, one_of_each_slide
+from croma_sql.interrupt import apart
 from croma_sql.places import is_local, place
 
 OnFiles = Callable[[int, int], None]
@@ -161,14 +162,19 @@ def _recognise_all(
     ask = partial(_ask, listing=found.listing, options=options, given=given)
     threads = _THREADS_LOCAL if is_local(found.listing.root) else _THREADS_REMOTE
     pool = ThreadPoolExecutor(threads, thread_name_prefix="recognise")
-    try:
-        answers = {}
-        for path, answer in zip(found.paths, pool.map(ask, found.paths), strict=True):
-            answers[path] = answer
-            if on_progress is not None:
-                on_progress(len(answers), len(found.paths))
-    finally:
-        pool.shutdown(cancel_futures=True)
+    answers: dict[Path, SourceFile | Coordinates | SourceError | None] = {}
+
+    def work() -> None:
+        with pool:
+            for path, answer in zip(found.paths, pool.map(ask, found.paths), strict=True):
+                answers[path] = answer
+
+    def tell() -> None:
+        if on_progress is not None:
+            on_progress(len(answers), len(found.paths))
+
+    apart(work, partial(pool.shutdown, wait=False, cancel_futures=True), meanwhile=tell)
+    tell()
     problems = [(path, error) for path, error in answers.items() if isinstance(error, SourceError)]
     if problems:
         (_, first), *others = problems

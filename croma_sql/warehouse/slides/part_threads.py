@@ -3,10 +3,11 @@
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from queue import SimpleQueue
 
-from croma_sql.interrupt import WAKE
+from croma_sql.interrupt import apart
 from croma_sql.warehouse.data.imported import Done
 from croma_sql.warehouse.data.sources import Record
 from croma_sql.warehouse.slides.part_files import Writing, written
@@ -28,19 +29,19 @@ def write_all(
     read: SimpleQueue[Piece] = SimpleQueue()
     stopped = threading.Event()
     tally = _Tally(parts, on_progress)
-    records: list[Record] = []
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="import")
-    try:
-        futures = [pool.submit(written, part, how, read.put, stopped.is_set) for part in parts]
-        for future in futures:
-            while not wait([future], timeout=WAKE).done:
-                tally.add(read)
-            records += future.result()
-        tally.add(read)
-        return records
-    finally:
-        stopped.set()
-        pool.shutdown(cancel_futures=True)
+
+    def work() -> list[Record]:
+        pool = ThreadPoolExecutor(threads, thread_name_prefix="import")
+        try:
+            futures = [pool.submit(written, part, how, read.put, stopped.is_set) for part in parts]
+            return [record for future in futures for record in future.result()]
+        finally:
+            stopped.set()
+            pool.shutdown(cancel_futures=True)
+
+    records = apart(work, stopped.set, meanwhile=partial(tally.add, read))
+    tally.add(read)
+    return records
 
 
 class _Tally:
