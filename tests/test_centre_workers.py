@@ -37,8 +37,9 @@ def test_ctrl_c_ends_work_that_knows_no_end():
         raise PressedError
 
     with pytest.raises(PressedError), workers(2) as for_each:
-        for_each(work, ["slow", "quick", "slow"], press)
-    assert ended == ["stopped"]
+        for_each(work, ["slow", "quick", *["slow"] * 9], press)
+    assert set(ended) == {"stopped"}
+    assert len(ended) <= 2  # the worker that was quick may have begun before it was pressed
 
 
 AFTER_POLARS = """
