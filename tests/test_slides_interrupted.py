@@ -18,6 +18,7 @@ import pytest
 from by_slide import (
     bring,
     contents,
+    part_bytes,
     part_files,
     samples,
     stored,
@@ -30,7 +31,7 @@ import croma_sql
 from croma_sql.errors import CromaSqlError, SourceError, WarehouseError
 from croma_sql.importers.recognise import recognised
 from croma_sql.warehouse.layout import create_warehouse
-from croma_sql.warehouse.slides import arrivals, slides
+from croma_sql.warehouse.slides import arrivals, parts, slides
 from croma_sql.warehouse.slides.asked import Asked
 from croma_sql.warehouse.slides.slides import import_slides
 
@@ -64,7 +65,7 @@ def source(tmp_path):
     return tmp_path / "e"
 
 
-def test_kill_at_any_moment_and_finish(root, tmp_path):
+def test_kill_at_any_moment_and_finish(root, tmp_path, monkeypatch):
     """kill -9 while 200 slides come, and come under another encoder; then a last run."""
     moment = random.Random(0)
     sizes = [moment.randrange(40) for _ in range(200)]
@@ -72,11 +73,14 @@ def test_kill_at_any_moment_and_finish(root, tmp_path):
     for name, n in zip(names, sizes, strict=True):
         write(tmp_path / "f", name, n, vectors(f"f {name}", n))
     work = tmp_path / "e", tmp_path / "f"
-    whole = tmp_path / "whole"
-    with importing(whole, *work) as child:
-        assert child.stdout.readline() == b"begun\n"
-        began = time.monotonic()
-        assert child.wait() == 0, child.stderr.read()
+    monkeypatch.setattr(parts, "PART_BYTES", 4 * part_bytes())
+
+    def finish(root):
+        for folder in work:
+            bring(root, folder, encoder=folder.name)
+
+    began = time.monotonic()
+    finish(tmp_path / "whole")
     duration = time.monotonic() - began
     killed = 0
     for _ in range(KILLS):
@@ -88,9 +92,8 @@ def test_kill_at_any_moment_and_finish(root, tmp_path):
         if (root / "warehouse.json").exists():
             assert all("is not in force" in problem for problem in croma_sql.check(root))
     assert killed >= KILLS / 4
-    with importing(root, *work) as child:
-        assert child.wait() == 0, child.stderr.read()
-    assert contents(root) == contents(whole)
+    finish(root)
+    assert contents(root) == contents(tmp_path / "whole")
     assert croma_sql.check(root) == []
 
 
