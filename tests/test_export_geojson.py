@@ -183,6 +183,67 @@ def test_numbers_may_come_as_text_and_sizes_from_the_command(scored, tmp_path):
         assert (right - left, bottom - top) == (224, 224)
 
 
+BOUNDS = {"003": (32_123, 45_678), 'S/1 "a" é': (0, 0), "it's": (7.5, 12), "s4": (-3, 100_001)}
+
+
+def bounded(frame, bounds=BOUNDS, dtype=pl.Float64):
+    """The same tiles, of slides whose region that is not empty begins there."""
+    offset = pl.col("slide_id").replace_strict
+    x, y = (
+        {slide: None if at[axis] is None else float(at[axis]) for slide, at in bounds.items()}
+        for axis in (0, 1)
+    )
+    return frame.with_columns(
+        bounds_x=offset(x, return_dtype=pl.Float64).cast(dtype),
+        bounds_y=offset(y, return_dtype=pl.Float64).cast(dtype),
+    )
+
+
+@pytest.mark.parametrize("dtype", [pl.Float64, pl.String])
+def test_tiles_of_a_slide_that_qupath_crops_are_counted_from_its_bounds(scored, tmp_path, dtype):
+    """OpenSlide's bounds are where the region begins that QuPath shows: there it has 0, 0."""
+    root = again(scored, tmp_path, bounded(tiles(), dtype=dtype))
+    drawn = croma_sql.export_geojson(root, tmp_path / "out", offset_from=("bounds_x", "Bounds_Y"))
+    for slide, path in drawn.files.items():
+        x, y = BOUNDS[slide]
+        found = {one["properties"]["name"]: corners(one) for one in read(path)["features"]}
+        assert found[f"{slide}:8"] == (1512.5 - x, 256 - y, 1768.5 - x, 512 - y)
+    asked = ["export", "geojson", str(root), "--output", str(tmp_path / "out2"), "--offset-from"]
+    said = CliRunner().invoke(app, [*asked, "bounds_x, bounds_y"])
+    assert (said.exit_code, said.stderr) == (0, "")
+    assert contents(tmp_path / "out2") == contents(tmp_path / "out")
+
+
+def test_bounds_are_pixels_where_coordinates_are_micrometres(scored, tmp_path):
+    root = again(scored, tmp_path, bounded(tiles(unit="um")))
+    (path,) = croma_sql.export_geojson(
+        root, tmp_path / "out", slides="003", mpp=0.5, offset_from=("bounds_x", "bounds_y")
+    ).files.values()
+    first = min(corners(one) for one in read(path)["features"])
+    assert first == (2001 - 32_123, -45_678, 2513 - 32_123, 512 - 45_678)
+
+
+@pytest.mark.parametrize(
+    ("frame", "names", "message"),
+    [
+        (tiles(), ("bounds_x", "bounds_y"), r"no attribute 'bounds_x', 'bounds_y'\. Join the boun"),
+        (bounded(tiles(), BOUNDS | {"003": (None, 1), "s4": (1, None)}), ("bounds_x", "bounds_y"),
+         "60 tiles of slide '003', 's4' have no offset in the attributes that --offset-from names"),
+        (tiles(), ("x", "y"), "120 tiles of slide '003', .* have more than one offset"),
+        (bounded(tiles()).with_columns(bounds_x=pl.lit("none")), ("bounds_x", "bounds_y"),
+         "^'bounds_x' of tiles holds 'none', which is no number"),
+        (tiles(), ("bounds_x",), r"offset_from is \('bounds_x',\); it names two attributes"),
+        (tiles(), ("bounds_x", ""), "it names two attributes of the slides, of x and of y"),
+        (tiles(), "xy", "offset_from is 'xy'; it names two attributes of the slides, of x and of"),
+    ],
+)  # fmt: skip
+def test_bounds_that_are_none_are_refused(scored, tmp_path, frame, names, message):
+    root = again(scored, tmp_path, frame)
+    with pytest.raises(croma_sql.CromaSqlError, match=message):
+        croma_sql.export_geojson(root, tmp_path / "out", offset_from=names)
+    assert not (tmp_path / "out").exists()
+
+
 def test_margins_are_told_apart_whatever_ones_sight():
     """Orange below 0 and blue above, each darker the further; a margin of 0 is fragile."""
     light = [0.2126 * r + 0.7152 * g + 0.0722 * b for r, g, b in STOPS]

@@ -109,6 +109,14 @@ def geojson(
         float | None,
         typer.Option(help="Edge of tiles that do not say it, in the unit of their coordinates."),
     ] = None,
+    offset_from: Annotated[
+        str | None,
+        typer.Option(
+            metavar="X,Y",
+            help="Two attributes of slides to subtract from x and y, in pixels of level 0: "
+            "OpenSlide's bounds, to which QuPath crops MRXS slides; as in bounds_x,bounds_y.",
+        ),
+    ] = None,
 ) -> None:
     """Draw tiles coloured by margin, for QuPath: where on a slide an encoder is fragile."""
     with progress_bars() as report:
@@ -122,12 +130,18 @@ def geojson(
             slides=slide,
             mpp=_number(mpp),
             tile_size=tile_size,
+            offset_from=None if offset_from is None else _pair(offset_from),
             on_progress=lambda share: report("drawing tiles", share),
         )
     tiles = counted(drawn.n, "tile")
     undefined = f", {drawn.n_undefined} of them without a margin" if drawn.n_undefined else ""
     typer.echo(f"{tiles} of {counted(len(drawn.files), 'slide')} in {output}{undefined}")
     typer.echo("next: open a slide in QuPath and drop its file onto it")
+
+
+def _pair(text: str) -> tuple[str, str]:
+    x, _, y = text.partition(",")
+    return x.strip(), y.strip()
 
 
 def _number(text: str | None) -> float | str | None:

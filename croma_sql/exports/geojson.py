@@ -51,6 +51,7 @@ def export_geojson(
     slides: Sequence[str] | None = None,
     mpp: float | str | None = None,
     tile_size: float | None = None,
+    offset_from: tuple[str, str] | None = None,
     on_progress: Callable[[float], None] | None = None,
 ) -> Drawn:
     """Draw the tiles of slides, coloured by margin, to be laid over them in QuPath.
@@ -73,6 +74,10 @@ def export_geojson(
         attribute of the samples that holds it.
     tile_size : float, optional
         Edge of tiles of which the samples do not say it, in the unit of their coordinates.
+    offset_from : pair of str, optional
+        Two attributes of the slides that hold, in pixels of level 0, where the region begins that
+        QuPath shows: OpenSlide's ``bounds-x`` and ``bounds-y``, to which QuPath crops MRXS and
+        other slides. They are subtracted from x and y.
     on_progress : callable, optional
         Gets the share of tiles written, in [0, 1].
 
@@ -87,15 +92,16 @@ def export_geojson(
     ------
     CromaSqlError
         Nothing scored, or nobody knows where the tiles lie; several slides for one file; a length
-        that is none; a file that cannot be written.
+        that is none; a slide without an offset, or with several; a file that cannot be written.
     """
     output = place(output)
     _check_length("mpp", mpp)
     _check_length("tile_size", tile_size)
+    _check_offset(offset_from)
     asked: Scope = {"benchmark": benchmark, "encoder": encoder, "subset": subset}
     with connect(warehouse) as con:
         scope, rows = margins(con, warehouse, asked, m)
-        place_tiles(con, rows, mpp, tile_size)
+        place_tiles(con, rows, mpp, tile_size, offset_from)
         found = checked_slides(con, [slides] if isinstance(slides, str) else slides)
         files = _files(output, list(found))
         done = _Done(sum(found.values()), on_progress)
@@ -114,6 +120,14 @@ def export_geojson(
 def _check_length(name: str, value: float | str | None) -> None:
     if isinstance(value, int | float) and not 0 < value < math.inf:
         raise CromaSqlError(f"{name} is {value}; it is a number above 0")
+
+
+def _check_offset(names: tuple[str, str] | None) -> None:
+    if names is not None and (isinstance(names, str) or len(names) != 2 or not all(names)):
+        raise CromaSqlError(
+            f"offset_from is {names!r}; it names two attributes of the slides, of x and of y, as "
+            "in --offset-from bounds_x,bounds_y (Python: offset_from=('bounds_x', 'bounds_y'))"
+        )
 
 
 class _Done:

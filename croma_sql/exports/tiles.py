@@ -29,6 +29,7 @@ def place_tiles(
     margins: duckdb.DuckDBPyRelation,
     mpp: float | str | None,
     tile_size: float | None,
+    offset_from: tuple[str, str] | None = None,
 ) -> None:
     """Create the view ``tiles``, of margins that have attributes of their samples beside them.
 
@@ -36,6 +37,7 @@ def place_tiles(
     ----------
     mpp : micrometres per pixel, or the attribute that says so
     tile_size : where samples do not say it, in the unit of the coordinates
+    offset_from : the two attributes, in pixels of level 0, that x and y are to be lessened by
 
     Raises
     ------
@@ -43,17 +45,25 @@ def place_tiles(
         Samples lack an attribute, or one that is to be a number holds text.
     """
     there = {name.lower() for name in margins.columns}
-    wanted = [*KNOWN, mpp] if isinstance(mpp, str) else KNOWN
-    missing = [name for name in wanted if name.lower() not in there]
+    scales, offsets = [mpp] if isinstance(mpp, str) else [], list(offset_from or ())
+    missing = [name for name in (*KNOWN, *scales) if name.lower() not in there]
     if missing:
         raise WarehouseError(
             f"samples have no attribute {listed(missing, show=9)}, so nobody knows where a tile "
             "lies. Import the tiles with their coordinates (croma-sql import embeddings), or "
             "samples with slide_id, x, y, coord_unit ('px' of level 0, or 'um') and tile_size"
         )
-    _check_numbers(con, margins, ["x", "y", "tile_size", *(name for name in wanted if name == mpp)])
+    unknown = [name for name in offsets if name.lower() not in there]
+    if unknown:
+        raise WarehouseError(
+            f"samples have no attribute {listed(unknown)}. Join the bounds of the slides to them "
+            "(croma-sql import samples FILE --on slide_id), and name their two columns with "
+            "--offset-from (Python: offset_from=)"
+        )
+    _check_numbers(con, margins, ["x", "y", "tile_size", *scales, *offsets])
     size = _number("tile_size") if "tile_size" in there else _constant(None)
     scale = _number(mpp) if isinstance(mpp, str) else _constant(mpp)
+    offset_x, offset_y = map(_number, offsets) if offsets else (_constant(0), _constant(0))
     margins.select(
         *map(ColumnExpression, KNOWN[:MARGINS_OWN]),
         ColumnExpression(SLIDE).cast("VARCHAR").alias(SLIDE),
@@ -62,6 +72,8 @@ def place_tiles(
         ColumnExpression("coord_unit"),
         CoalesceOperator(size, _constant(tile_size)).alias("tile_size"),
         scale.alias("mpp"),
+        offset_x.alias("offset_x"),
+        offset_y.alias("offset_y"),
     ).create_view("tiles")
 
 
@@ -131,6 +143,15 @@ _FAULTS = {
         "have coordinates in micrometres",
         "Say how many of them a pixel of level 0 has with --mpp (Python: mpp=), one number or the "
         "attribute that holds it",
+    ),
+    "n_unbounded": (
+        "have no offset in the attributes that --offset-from names",
+        "Fill these in for the slide and join them again (croma-sql import samples FILE --on "
+        "slide_id); 0 means that the slide is not cropped",
+    ),
+    "n_torn": (
+        "have more than one offset in the attributes that --offset-from names",
+        "A slide has one: name the attributes that hold it, not those of tiles",
     ),
 }
 

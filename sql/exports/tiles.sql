@@ -1,4 +1,4 @@
--- tiles: the tiles of slides as rectangles, in pixels of level 0.
+-- tiles: the tiles of slides as rectangles, in pixels of level 0 counted from the offset of the slide.
 --
 -- grain   one row per tile, in the order of slide and sample
 -- reads   tiles
@@ -8,10 +8,10 @@
 SELECT
     slide_id,
     sample_id,
-    x / pixel AS "left",
-    y / pixel AS top,
-    (x + tile_size) / pixel AS "right",
-    (y + tile_size) / pixel AS bottom,
+    x / pixel - offset_x AS "left",
+    y / pixel - offset_y AS top,
+    (x + tile_size) / pixel - offset_x AS "right",
+    (y + tile_size) / pixel - offset_y AS bottom,
     margin,
     d_so,
     d_os,
