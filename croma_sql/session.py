@@ -4,6 +4,7 @@ from pathlib import Path
 
 import duckdb
 
+from croma_sql.connection import open_duckdb
 from croma_sql.places import frozen
 from croma_sql.udfs.doors.duckdb_functions import register
 from croma_sql.warehouse import layout
@@ -104,8 +105,7 @@ def connect(warehouse: str | Path) -> duckdb.DuckDBPyConnection:
         See `croma_sql.warehouse.layout.open_warehouse`.
     """
     root = frozen(layout.open_warehouse(warehouse))
-    con = register(duckdb.connect())
-    con.execute("SET enable_progress_bar = false")  # it would go to stdout, into the data
+    con = register(open_duckdb())
     con.execute("SET arrow_large_buffer_size = true")  # scopes of more than 2^31 values
     add_source(con, "sample_files", list(layout.samples_files(root).values()))
     vectors = layout.embeddings_files(root)

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import polars as pl
 
 from croma_sql.cohort import checked_m
+from croma_sql.connection import open_duckdb
 from croma_sql.errors import StatisticsError
 from croma_sql.reports.each import each_benchmark, subset_column
 from croma_sql.reports.reading import PUBLISHED_M, nothing, query, read_margins
@@ -143,7 +143,7 @@ def _n_samples(frame: pl.DataFrame) -> pl.DataFrame:
 def _frontier(ranked: pl.DataFrame) -> pl.DataFrame:
     """Tell who is on the frontier, among rows as the macro croma_frontier takes them."""
     rows = ranked.select("benchmark", "encoder", "croma", "ltm10", "is_control")
-    with register(duckdb.connect()) as con:
+    with register(open_duckdb()) as con:
         con.register("ranked", rows)
         found = con.sql("SELECT benchmark, encoder, on_frontier FROM croma_frontier('ranked')")
         return pl.DataFrame(found.pl())

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import duckdb
 
+from croma_sql.connection import open_duckdb
 from croma_sql.errors import BenchmarkError, listed
 from croma_sql.interrupt import interruptibly
 from croma_sql.udfs.doors.duckdb_functions import design_statements
@@ -91,7 +92,7 @@ def read_benchmark(root: Path, name: str) -> AnyBenchmark:
 
 def run_benchmark(root: Path, name: str, select: str) -> AnyBenchmark:
     """Run a SELECT over the samples of a warehouse and validate what it gives."""
-    with duckdb.connect() as con:
+    with open_duckdb() as con:
         _check_is_select(con, name, select)
         _enclose(con, root)
         try:

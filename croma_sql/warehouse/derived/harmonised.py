@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from croma_sql.cohort import as_column, as_text
+from croma_sql.connection import open_duckdb
 from croma_sql.errors import CromaSqlError, HarmonisationError, listed
 from croma_sql.harmonisation.design import as_numbers, is_number
 from croma_sql.warehouse import layout
@@ -154,7 +155,7 @@ def _attributes(root: Path, keep: Sequence[str]) -> tuple[list[str], pa.Table]:
     """Find what is to be kept, by the names it has, and those columns of the samples."""
     if all(name == LABEL for name in keep):
         return _each_once(keep), pa.table({SAMPLE: pa.array([], pa.string())})
-    with duckdb.connect() as con:
+    with open_duckdb() as con:
         add_source(con, "sample_files", list(layout.samples_files(root).values()))
         add_view(con, "data/samples")
         samples = con.table("samples")
