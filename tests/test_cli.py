@@ -49,7 +49,7 @@ def scored(tmp_path_factory):
         "--samples", "manifest.csv", cwd=folder,
     ) == "200 vectors of 8 float16 values as encoder 'UNI 2', dataset 'd' of W\n"  # fmt: skip
     assert succeed("benchmark", "W", "b", SELECT, cwd=folder) == (
-        "benchmark 'b': 200 rows, 2 labels, 2 confounders, 40 groups\n"
+        "benchmark 'b': 200 rows, 2 labels, 2 confounders, 40 groups; dataset 'd'\n"
     )
     assert re.search(r"b +UNI 2 +200 +scored", succeed("score", "W", cwd=folder))
     assert re.search(r"b +UNI 2 +200 +up to date", succeed("score", "W", cwd=folder))

@@ -2,6 +2,7 @@
 
 import csv
 from enum import StrEnum
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -65,13 +66,8 @@ def pool(
     for line in _left_out(done, names):
         typer.echo(line)
     typer.echo(
-        f"next: a benchmark WHERE dataset = {_quoted(dataset)}; one that takes all samples has "
-        "these too now"
+        f"next: a benchmark of these alone: croma-sql benchmark … --dataset {quote(dataset)}"
     )
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _left_out(done: pooling.PooledEncoder, names: list[str]) -> list[str]:

@@ -73,10 +73,14 @@ class BenchmarkInfo:
 
     strata : sets of rows that agree in the benchmark's match columns
     units, acquisitions, incomplete : of paired acquisitions; units that lack an acquisition
+    datasets : those whose samples it sees
+    sees_later : True where it also sees datasets that are added later, else None
     problem : why it cannot be run, and then all counts are None
     """
 
     name: str
+    datasets: list[str] | None = None
+    sees_later: bool | None = None
     n: int | None = None
     labels: int | None = None
     confounders: int | None = None
@@ -209,7 +213,14 @@ def _benchmark(read: Read, name: str) -> BenchmarkInfo:
         benchmark = read(name)
     except CromaSqlError as error:
         return BenchmarkInfo(name, problem=str(error))
-    return BenchmarkInfo(name, n=len(benchmark.rows), problem=None, **benchmark.counts())
+    return BenchmarkInfo(
+        name,
+        datasets=list(benchmark.bound.datasets),
+        sees_later=benchmark.bound.sees_later or None,
+        n=len(benchmark.rows),
+        problem=None,
+        **benchmark.counts(),
+    )
 
 
 def _scores(root: Path, read: Read, file: layout.ScoresFile) -> ScoresInfo:

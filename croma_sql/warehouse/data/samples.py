@@ -14,11 +14,12 @@ from croma_sql.importers import tables
 from croma_sql.importers.spellings import lost_zeros
 from croma_sql.importers.vectors import check_column
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.parquet import read_footer, read_table, write_table
+from croma_sql.warehouse.parquet import read_footer, read_metadata, read_table, write_table
 from croma_sql.warehouse.publish import locked
 
 WITH_TEXT = {"text", "number", "time"}  # kinds that SQL widens to text where datasets differ
 RESERVED = ("dataset", "croma_sql_file")
+POOLED = "pooled"  # in the metadata of samples and vectors that pooling made
 
 
 def import_samples(
@@ -202,3 +203,9 @@ def check_names(
         raise SourceError(
             f"{name}: column {taken[0]!r} is a name that the warehouse uses itself; rename it"
         )
+
+
+def pooled_datasets(root: Path) -> set[str]:
+    """Datasets whose samples pooling made."""
+    files = layout.samples_files(root)
+    return {name for name, path in files.items() if POOLED in read_metadata(path)}

@@ -14,10 +14,9 @@ import pyarrow.compute as pc
 from croma_sql.errors import WarehouseError, listed
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.data.embedding_files import read_shape
-from croma_sql.warehouse.data.samples import check_against_warehouse
+from croma_sql.warehouse.data.samples import POOLED, check_against_warehouse
 from croma_sql.warehouse.derived.groups import NOWHERE, SAMPLE, Groups, read_groups
 from croma_sql.warehouse.derived.pooled import (
-    KEY,
     How,
     Origin,
     Recipe,
@@ -174,7 +173,7 @@ def pool(
     about = {
         "format": layout.FORMAT,
         "dropped": _without_vector(groups, vectors, source),
-        KEY: source.about,
+        POOLED: source.about,
         REPORT: asdict(report),
     }
     with publishing(target, committing) as file:
@@ -222,7 +221,7 @@ def _write_samples(root: Path, groups: Groups, source: Origin, dataset: str, to:
     how = " with --prefix (Python: prefix=)"
     check_against_warehouse(root, groups.table, dataset, replacing=to, how=how)
     made = {name: source.about[name] for name in ("by", "prefix")}
-    about = {"format": layout.FORMAT, KEY: made | {"datasets": list(source.datasets)}}
+    about = {"format": layout.FORMAT, POOLED: made | {"datasets": list(source.datasets)}}
     write_table(layout.samples_path(root, dataset), groups.table, about)
 
 

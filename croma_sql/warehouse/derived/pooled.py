@@ -9,12 +9,11 @@ import pyarrow as pa
 
 from croma_sql.errors import CromaSqlError, WarehouseError, listed
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.data.samples import sample_ids
+from croma_sql.warehouse.data.samples import POOLED, sample_ids
 from croma_sql.warehouse.derived.groups import COUNT, SAMPLE
 from croma_sql.warehouse.parquet import read_footer, read_metadata
 from croma_sql.warehouse.scoring.plan import fingerprint
 
-KEY = "pooled"
 How = Literal["mean", "max", "mean-normalised"]
 
 
@@ -82,7 +81,7 @@ def origin(root: Path, recipe: Recipe, dataset: str) -> Origin:
 
 def described(path: Path) -> dict[str, Any] | None:
     """Read what a file of vectors or samples says of its origin; None where it was imported."""
-    about = read_metadata(path).get(KEY)
+    about = read_metadata(path).get(POOLED)
     return (
         about if isinstance(about, dict) and {"by", "prefix", "datasets"} <= about.keys() else None
     )
