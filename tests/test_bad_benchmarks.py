@@ -117,7 +117,7 @@ def test_a_folder_in_the_place_of_a_file_is_not_read(root):
     folder.mkdir()
     pl.DataFrame({"sample_id": ["x"]}).write_parquet(folder / "part.parquet")
     assert croma_sql.connect(root).sql("SELECT count(*) FROM samples").fetchall() == [(40,)]
-    assert croma_sql.import_samples(root, pl.DataFrame({"sample_id": ["x"]}), dataset="f") == 1
+    assert croma_sql.import_samples(root, pl.DataFrame({"sample_id": ["x"]}), dataset="f").n == 1
 
 
 def test_too_few_typed_neighbours(root):

@@ -70,7 +70,7 @@ def test_attributes_from_any_source(root, tmp_path):
     }
     for name, source in sources.items():
         target = root.with_name(name)
-        assert croma_sql.import_encoders(target, source) == 3
+        assert croma_sql.import_encoders(target, source).n == 3
         assert rows(target, QUERY) == ROWS, name
         assert croma_sql.check(target) == []
 

@@ -1,5 +1,6 @@
 """croma-sql import samples, import encoders, import embeddings."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -11,7 +12,6 @@ from croma_sql.importers.recognise import FORMATS
 from croma_sql.importers.tables import read_table
 from croma_sql.importers.vectors import check_column
 from croma_sql.progress import progress_bars
-from croma_sql.warehouse.data.attributes import join_attributes
 from croma_sql.warehouse.data.embeddings import import_embeddings
 from croma_sql.warehouse.data.encoders import import_encoders
 from croma_sql.warehouse.data.imported import Done, Slides
@@ -25,6 +25,24 @@ Source = Annotated[Place, typer.Argument(show_default=False)]
 Warehouse = Annotated[Place, typer.Option("--to", help="The warehouse; made if new.")]
 Dataset = Annotated[str, typer.Option(help="Name of the set of samples.")]
 SampleId = Annotated[str, typer.Option(help="Name of the id column.")]
+MissingCells = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--missing",
+        metavar="CELL",
+        help="A cell that is a missing value, beside NA, N/A, NaN, NULL, None and the like; may be "
+        "repeated.",
+    ),
+]
+TextColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--text",
+        metavar="COLUMN",
+        help="Keep a column as it is written: text, in which only an empty cell is missing; may be "
+        "repeated.",
+    ),
+]
 
 
 class OnBadVectors(StrEnum):
@@ -58,15 +76,22 @@ def samples(
             "that are there, instead of importing samples."
         ),
     ] = None,
+    missing: MissingCells = None,
+    text: TextColumns = None,
 ) -> None:
     """Import ids and attributes from CSV, TSV, Excel, Parquet or Arrow."""
-    if on is not None:
-        joined = join_attributes(to, source, dataset=dataset, on=on)
-        typer.echo(f"attributes of {counted(joined.n, 'sample')} in dataset {dataset!r} of {to}")
-        typer.echo(joined.report)
-        return
-    n = import_samples(to, source, dataset=dataset, sample_id=sample_id)
-    typer.echo(f"{counted(n, 'sample')} in dataset {dataset!r} of {to}")
+    imported = import_samples(
+        to,
+        source,
+        dataset=dataset,
+        sample_id=sample_id,
+        on=on,
+        missing=missing or (),
+        text=text or (),
+    )
+    what = "" if on is None else "attributes of "
+    typer.echo(f"{what}{counted(imported.n, 'sample')} in dataset {dataset!r} of {to}")
+    _tell(imported.notes)
 
 
 @app.command("encoders")
@@ -74,10 +99,13 @@ def encoders(
     source: Source,
     to: Warehouse,
     encoder: Annotated[str, typer.Option(help="Name of the column of encoder names.")] = "encoder",
+    missing: MissingCells = None,
+    text: TextColumns = None,
 ) -> None:
     """Import attributes of encoders; is_control marks those shown but never ranked."""
-    n = import_encoders(to, source, encoder=encoder)
-    typer.echo(f"attributes of {counted(n, 'encoder')} in {to}")
+    imported = import_encoders(to, source, encoder=encoder, missing=missing or (), text=text or ())
+    typer.echo(f"attributes of {counted(imported.n, 'encoder')} in {to}")
+    _tell(imported.notes)
 
 
 @app.command("embeddings")
@@ -133,6 +161,8 @@ def embeddings(
             help="Vectors with NaN or inf, or all zero: refuse, leave out, or keep as NULL."
         ),
     ] = OnBadVectors.error,
+    missing: MissingCells = None,
+    text: TextColumns = None,
 ) -> None:
     """Import vectors in the precision they have: of slides, as labs keep them, or one table.
 
@@ -156,6 +186,8 @@ def embeddings(
             slide_id=slide_id.value,
             prefix=prefix,
             threads=threads,
+            missing=missing or (),
+            text=text or (),
             on_progress=lambda share: report(f"{_stage(share)} {encoder}", share),
         )
     bad = f", {counted(imported.bad, 'bad one')} {_BAD[on_bad_vectors]}" if imported.bad else ""
@@ -164,7 +196,11 @@ def embeddings(
     typer.echo(f"{vectors} of {values} as encoder {encoder!r}, dataset {dataset!r} of {to}{bad}")
     if imported.slides is not None:
         typer.echo(_counts(imported.slides))
-    for note in imported.notes:
+    _tell(imported.notes)
+
+
+def _tell(notes: Sequence[str]) -> None:
+    for note in notes:
         typer.echo(note)
 
 

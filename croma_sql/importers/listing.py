@@ -6,6 +6,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from croma_sql.importers.missing import DEFAULT, Missing
+
 
 @dataclass(frozen=True)
 class Listing:
@@ -37,6 +39,7 @@ class Options:
     sample_id : name of the id column, in sources that have columns
     samples : paths of tables of attributes; PathoROB's keys are made of one
     slide_id : 'stem', the file's name, or 'path': with its folders below the source
+    missing : which cells are missing values
     """
 
     as_format: str | None = None
@@ -44,6 +47,7 @@ class Options:
     sample_id: str = "sample_id"
     samples: Sequence[Path] = ()
     slide_id: Literal["stem", "path"] = "stem"
+    missing: Missing = DEFAULT
 
 
 def slide_id_of(path: Path, listing: Listing, options: Options, suffixes: Sequence[str]) -> str:

@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 
 from croma_sql.errors import SourceError
 from croma_sql.importers.delimited import Delimited, read_layout
-from croma_sql.importers.tables import ARROW, PARQUET, typed, unreadable
+from croma_sql.importers.missing import DEFAULT, MISSING, Missing
+from croma_sql.importers.tables import ARROW, PARQUET, unreadable, with_numbers
 from croma_sql.places import is_local
 
 DELIMITED = (".csv", ".tsv")
@@ -44,7 +45,7 @@ class TableFile:
     attributes: Callable[[Sequence[str], int, int, Collection[str]], pa.Table]
 
 
-def open_table(path: Path) -> TableFile:
+def open_table(path: Path, missing: Missing = DEFAULT) -> TableFile:
     """Look into a file of rows, of the kind that its suffix says.
 
     Raises
@@ -56,7 +57,7 @@ def open_table(path: Path) -> TableFile:
     with _errors_told(path):
         if suffix in PARQUET:
             return _parquet(path)
-        return _arrow(path) if suffix in ARROW else _delimited(path)
+        return _arrow(path) if suffix in ARROW else _delimited(path, missing)
 
 
 def read_all(table: TableFile, columns: Sequence[str], start: int, stop: int) -> pa.Table:
@@ -115,7 +116,7 @@ def _arrow(path: Path) -> TableFile:
     return TableFile(schema, lambda: n, batches, partial(_table, batches, schema))
 
 
-def _delimited(path: Path) -> TableFile:
+def _delimited(path: Path, missing: Missing) -> TableFile:
     layout = read_layout(path)
     if not layout.names:
         raise SourceError(f"{path} is empty")
@@ -136,7 +137,7 @@ def _delimited(path: Path) -> TableFile:
     ) -> pa.Table:
         kinds = dict.fromkeys(columns, pa.string())
         cells = pl.DataFrame(pa.Table.from_batches(parsed(kinds), pa.schema(kinds)))
-        return typed(cells, lambda _: text).slice(start, stop - start)
+        return with_numbers(cells, text, missing).slice(start, stop - start)
 
     def count() -> int:
         return sum(map(len, parsed({layout.names[0]: pa.string()})))
@@ -155,7 +156,7 @@ def _parsed(
             column_types=types,
             include_columns=list(types),
             strings_can_be_null=True,
-            null_values=["", "NA"] if pa.float64() in types.values() else [""],
+            null_values=sorted(MISSING) if pa.float64() in types.values() else [""],
         ),
     ) as batches:
         yield from batches
@@ -177,7 +178,7 @@ def _is_number(cell: str) -> bool:
     try:
         float(cell or "nan")
     except ValueError:
-        return cell == "NA"
+        return cell.strip() in MISSING
     return True
 
 

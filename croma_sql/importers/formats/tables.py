@@ -124,7 +124,7 @@ def recognise(path: Path, listing: Listing, options: Options) -> SourceFile | No
     name = next(name for name, some in FORMATS.items() if suffix in some)
     table = None
     try:
-        table = open_table(path)
+        table = open_table(path, options.missing)
         features = find_features(table.schema, options.embedding, str(path))
     except SourceError:
         is_cohort = suffix in DELIMITED if table is None else not choices(table.schema)

@@ -10,6 +10,7 @@ from croma_sql.errors import SourceError, listed
 from croma_sql.importers.formats import arrays, croma
 from croma_sql.importers.formats.patches import is_metadata
 from croma_sql.importers.listing import Options
+from croma_sql.importers.missing import Missing
 from croma_sql.importers.recognise import OnFiles, recognised
 from croma_sql.importers.sources import SourceFile
 from croma_sql.importers.tables import is_path, name_of
@@ -43,6 +44,8 @@ def import_embeddings(
     slide_id: Literal["stem", "path"] = "stem",
     prefix: str = "",
     threads: int | None = None,
+    missing: str | Sequence[str] = (),
+    text: str | Sequence[str] = (),
     on_progress: Callable[[float], None] | None = None,
 ) -> Imported:
     """Import vectors of an encoder, in the precision they come in.
@@ -83,6 +86,9 @@ def import_embeddings(
     threads : int, optional
         By slide: parts of up to 128 MB that are read and written at once. Default: as many as
         there are cores, at most 8. The result does not depend on it.
+    missing, text : str or sequence of str
+        Cells and columns of ``samples``, and of attributes that come with vectors, as in
+        `import_samples`. By slide: of what is read now.
     on_progress : callable, optional
         Gets the share of vectors read, in [0, 1]; by slide a
         `croma_sql.warehouse.data.imported.Done`, which is one that also counts slides, after one
@@ -126,6 +132,7 @@ def import_embeddings(
             embedding=embedding,
             on_bad_vectors=on_bad_vectors,
             on_progress=on_progress,
+            missing=Missing.of(missing, text),
         )
     _refuse({"ids": ids}, f"{source} is imported by slide")
     options = Options(
@@ -134,6 +141,7 @@ def import_embeddings(
         sample_id=sample_id,
         samples=[place(table) for table in tables if is_path(table)],
         slide_id=slide_id,
+        missing=Missing.of(missing, text),
     )
     lacking = [path for path in options.samples if not path.exists()]
     if lacking:  # told before hours of reading
@@ -148,6 +156,7 @@ def import_embeddings(
         on_bad_vectors=on_bad_vectors,
         cohort=[table for table in tables if not _has_been_read(table, found.sources)],
         on=on,
+        missing=options.missing,
         threads=checked_threads(threads) or min(available_cores(), MOST_THREADS),
     )
     imported = import_slides(asked, found.sources, on_progress)

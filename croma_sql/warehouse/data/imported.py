@@ -45,6 +45,18 @@ class Imported:
     notes: Sequence[str] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class ImportedTable:
+    """What an import of samples, of attributes or of encoders did.
+
+    n : samples of the dataset, or encoders
+    notes : what was matched, read as missing, replaced; a sentence each
+    """
+
+    n: int
+    notes: Sequence[str] = ()
+
+
 class Done(float):
     """A share of what an import by slide does, in [0, 1], which also counts.
 

@@ -11,9 +11,12 @@ import pyarrow.compute as pc
 from croma_sql.cohort import as_column, as_text
 from croma_sql.errors import CohortError, SourceError, WarehouseError, listed
 from croma_sql.importers import tables
+from croma_sql.importers.missing import Missing, missing_ids
 from croma_sql.importers.spellings import lost_zeros
 from croma_sql.importers.vectors import check_column
 from croma_sql.warehouse import layout
+from croma_sql.warehouse.data.imported import ImportedTable
+from croma_sql.warehouse.data.remarks import remarks
 from croma_sql.warehouse.parquet import read_footer, read_metadata, read_table, write_table
 from croma_sql.warehouse.publish import locked
 
@@ -29,7 +32,9 @@ def import_samples(
     dataset: str,
     sample_id: str = "sample_id",
     on: str | None = None,
-) -> int:
+    missing: str | Sequence[str] = (),
+    text: str | Sequence[str] = (),
+) -> ImportedTable:
     """Import ids and attributes; a dataset imported before is replaced as a whole.
 
     Parameters
@@ -42,12 +47,19 @@ def import_samples(
     on : str, optional
         Name of the column that says which samples, slides or patients the rows are of. With it,
         their attributes are joined to the samples that are there: see
-        `croma_sql.join_attributes`, which also says what did not match.
+        `croma_sql.join_attributes`.
+    missing : str or sequence of str
+        Cells that are missing values, beside those that programs write for one: NA, N/A, NaN, NULL,
+        None and the like (`croma_sql.importers.missing.MISSING`). Spaces around a cell do not
+        count. A column of text and one of numbers have the same missing cells; ids have none.
+    text : str or sequence of str
+        Columns that are kept as they are written, as text in which only an empty cell is missing.
 
     Returns
     -------
-    int
-        Number of samples. Columns of vectors are left out.
+    ImportedTable
+        ``n`` samples; ``notes``, a sentence each: which cells were read as missing or might be
+        meant so, and which values of a column look like one. Columns of vectors are left out.
 
     Raises
     ------
@@ -59,19 +71,24 @@ def import_samples(
     if on is not None:
         from croma_sql.warehouse.data.attributes import join_attributes  # which checks as we do
 
-        return join_attributes(warehouse, source, dataset=dataset, on=on).n
-    table = samples_table(source, sample_id=sample_id)
+        return join_attributes(
+            warehouse, source, dataset=dataset, on=on, missing=missing, text=text
+        )
+    cells = samples_table(source, sample_id=sample_id, missing=Missing.of(missing, text))
+    table = cells.table
     root = layout.create_warehouse(warehouse)
     with locked(root):
         check_against_warehouse(root, table, dataset)
         write_samples(root, table, dataset)
-    return len(table)
+    return ImportedTable(len(table), remarks(table, cells.found, "sample_id"))
 
 
-def samples_table(source: Any, *, sample_id: str) -> pa.Table:
+def samples_table(source: Any, *, sample_id: str, missing: Missing) -> tables.Cells:
     """Read and validate samples: column ``sample_id`` first, then the attributes."""
     name = tables.name_of(source)
-    table = tables.read_table(source, text=(sample_id,))
+    cells = tables.read_cells(source, (sample_id,), missing)
+    table = cells.table
+    missing.check(table.column_names, name)
     check_column(table.column_names, sample_id, name, "--sample-id")
     attributes = [column for column in table.column_names if column != sample_id]
     check_names(["sample_id", *attributes], name)
@@ -81,7 +98,8 @@ def samples_table(source: Any, *, sample_id: str) -> pa.Table:
     except CohortError as error:
         raise SourceError(f"{name}: {error}") from error
     check_ids(ids, name, sample_id)
-    return pa.table({"sample_id": ids, **columns})
+    found = [*missing_ids(ids, sample_id, missing), *cells.found]
+    return tables.Cells(pa.table({"sample_id": ids, **columns}), found)
 
 
 def check_against_warehouse(
@@ -161,7 +179,7 @@ def check_ids(ids: pa.Array, name: str, column: str) -> None:
     """Refuse empty and repeated ids."""
     if not len(ids):
         raise SourceError(f"{name} has no rows")
-    empty = pc.or_kleene(pc.is_null(ids), pc.equal(ids, ""))
+    empty = pc.or_kleene(pc.is_null(ids), pc.equal(pc.utf8_trim_whitespace(ids), ""))
     if pc.any(empty).as_py():
         rows = pc.indices_nonzero(pc.fill_null(empty, True)).to_pylist()
         raise SourceError(

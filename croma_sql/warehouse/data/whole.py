@@ -17,6 +17,7 @@ from croma_sql.cohort import as_column, as_text
 from croma_sql.errors import SourceError, listed
 from croma_sql.importers.finding import size_and_time
 from croma_sql.importers.formats import tables
+from croma_sql.importers.missing import Missing
 from croma_sql.importers.spellings import lost_zeros
 from croma_sql.importers.tables import is_path
 from croma_sql.importers.vectors import VectorSource, read_vectors
@@ -25,6 +26,7 @@ from croma_sql.vectors import Matrix, OnBadVectors, in_memory, with_direction
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.data.embedding_files import PRECISIONS, checksum, read_shape
 from croma_sql.warehouse.data.imported import Imported
+from croma_sql.warehouse.data.remarks import remarks
 from croma_sql.warehouse.data.samples import (
     check_against_warehouse,
     check_ids,
@@ -49,6 +51,7 @@ def import_whole(
     embedding: str | None,
     on_bad_vectors: OnBadVectors,
     on_progress: Callable[[float], None] | None,
+    missing: Missing,
 ) -> Imported:
     """Import one source that holds the vectors of all samples of a dataset.
 
@@ -59,20 +62,23 @@ def import_whole(
     """
     named = {} if embedding is None else {"embedding": embedding}
     vectors = read_vectors(source, sample_id=sample_id, **named)
-    table = None if samples is None else samples_table(samples, sample_id=sample_id)
-    if table is not None:  # perhaps the same file
-        features = [name for name in vectors.features if name in table.column_names]
-        table = table.drop_columns(features)
+    table, notes = None, list[str]()
+    if samples is not None:
+        cells = samples_table(samples, sample_id=sample_id, missing=missing)
+        features = [name for name in vectors.features if name in cells.table.column_names]
+        table = cells.table.drop_columns(features)  # perhaps it is the same file
+        found = [one for one in cells.found if one.column not in features]
+        notes = remarks(table, found, "sample_id")
     root = layout.create_warehouse(warehouse)
     path = layout.embeddings_path(root, encoder, dataset)
     manifest = None if table is None else table.column("sample_id").combine_chunks()
-    found = _ids_of(vectors, ids, manifest, sample_id)
+    of_vectors = _ids_of(vectors, ids, manifest, sample_id)
     origin = _origin(source, vectors.n, embedding) if is_path(source) else None
 
     def check() -> tuple[int, str] | None:
         if table is not None:
             check_against_warehouse(root, table, dataset, replacing=encoder)
-        _check_match(found, _known(root, dataset, manifest), vectors.name, dataset)
+        _check_match(of_vectors, _known(root, dataset, manifest), vectors.name, dataset)
         return _dimension(root, encoder, dataset)
 
     @contextmanager
@@ -86,8 +92,8 @@ def import_whole(
 
     expected = check()
     with publishing(path, committing) as file:
-        imported, written = _write(file, vectors, found, expected, on_bad_vectors, on_progress)
-    return imported
+        imported, written = _write(file, vectors, of_vectors, expected, on_bad_vectors, on_progress)
+    return replace(imported, notes=notes)
 
 
 def _origin(source: str | Path, n: int, embedding: str | None) -> Record:

@@ -43,8 +43,15 @@ class Arrival:
     held: Callable[[], pa.Array]
 
 
-def merged(arrival: Arrival) -> pa.RecordBatchReader:
+def merged(
+    arrival: Arrival, arriving_cells: Callable[[pa.RecordBatchReader], pa.RecordBatchReader]
+) -> pa.RecordBatchReader:
     """Put samples among those of their dataset.
+
+    Parameters
+    ----------
+    arrival
+    arriving_cells : makes cells NULL that stand for a missing value
 
     Tiles are sorted by slide; other samples stand in the order in which they came. What is said of
     a sample by those who know nothing of its source, such as its label, stays with it.
@@ -64,7 +71,7 @@ def merged(arrival: Arrival) -> pa.RecordBatchReader:
     places = [PLACES] if arrival.level == "tile" else []
     arriving = common_schema(map(schema_of, arrival.arriving))
     schema = common_schema([*places, *map(schema_of, stored), arriving])
-    here = rows_of(arrival.arriving, schema)
+    here = arriving_cells(rows_of(arrival.arriving, schema))
     if not stored:
         return here
     if arrival.level == "tile":
