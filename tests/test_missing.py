@@ -162,7 +162,9 @@ def test_unclear_cells_are_said_with_the_option(root, tmp_path):
         "column 'params': '--' in 1 of 3 rows is text; --missing=-- reads it as missing",
     ]
     again = run("import", "encoders", tmp_path / "encoders.csv", "--to", root, "--missing=--")
-    assert again[1] == "column 'params': '--' in 1 of 3 rows and 'NA' in 1 of 3 rows read as missing"
+    assert (
+        again[1] == "column 'params': '--' in 1 of 3 rows and 'NA' in 1 of 3 rows read as missing"
+    )
 
 
 def test_vectors_of_a_table_with_attributes_follow_the_rule(root, tmp_path):
