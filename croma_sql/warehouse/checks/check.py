@@ -21,6 +21,7 @@ from croma_sql.warehouse.checks.sources import check_sources, name_leftover
 from croma_sql.warehouse.checks.vectors import check_dataset, check_vectors
 from croma_sql.warehouse.data.encoders import validated
 from croma_sql.warehouse.data.samples import check_ids, check_names, read_ids
+from croma_sql.warehouse.data.tile_columns import lost_columns, told
 from croma_sql.warehouse.parquet import read_table
 
 
@@ -62,7 +63,7 @@ def _checks(root: Path) -> Iterator[tuple[object, Callable[[], list[str]]]]:
     owner: dict[str, str] = {}
     read = cache(partial(read_benchmark, root))
     for name, path in layout.samples_files(root).items():
-        yield path, partial(_check_samples, name, path, owner)
+        yield path, partial(_check_samples, root, name, path, owner)
     for path in layout.encoders_files(root):
         yield path, partial(_check_encoders, path)
     for sources in layout.sources_files(root):
@@ -108,11 +109,14 @@ def _check_benchmark(read: Read, name: str) -> list[str]:
     return []
 
 
-def _check_samples(name: str, path: Path, owner: dict[str, str]) -> list[str]:
+def _check_samples(root: Path, name: str, path: Path, owner: dict[str, str]) -> list[str]:
     table = read_table(path)
     if "sample_id" not in table.column_names or not _is_text(table.schema.field("sample_id").type):
         return [f"{path}: column 'sample_id' is missing or is not text"]
     check_names(table.column_names, str(path))
+    lost = lost_columns(root, name)
+    if lost:
+        return [f"{path}: samples {told(lost)}"]
     ids = read_ids(path)
     check_ids(ids, str(path), "sample_id")
     shared = [sample for sample in ids.to_pylist() if owner.setdefault(sample, name) != name]

@@ -16,6 +16,7 @@ from croma_sql.warehouse import layout
 from croma_sql.warehouse.data.imported import ImportedTable
 from croma_sql.warehouse.data.remarks import remarks
 from croma_sql.warehouse.data.samples import check_names, check_types, kind_of
+from croma_sql.warehouse.data.tile_columns import refuse_lost_columns
 from croma_sql.warehouse.parquet import WRITING, metadata, read_batches, read_footer, read_metadata
 from croma_sql.warehouse.publish import locked, publishing
 
@@ -83,6 +84,7 @@ def join_attributes(
                 f"{root} has no samples of dataset {dataset!r}, only of "
                 f"{listed(layout.samples_files(root), show=20) or 'none'}. Import them first"
             )
+        refuse_lost_columns(root, dataset)
         how = Missing.of(missing, text)
         return attach(root, source, dataset=dataset, on=on, stored=path, target=path, missing=how)
 

@@ -17,6 +17,14 @@ from croma_sql.importers.vectors import check_column
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.data.imported import ImportedTable
 from croma_sql.warehouse.data.remarks import remarks
+from croma_sql.warehouse.data.replaced import (
+    benchmarks_hurt,
+    benchmarks_with,
+    gone_columns,
+    gone_samples,
+    what_goes,
+)
+from croma_sql.warehouse.data.tile_columns import as_tiles
 from croma_sql.warehouse.parquet import read_footer, read_metadata, read_table, write_table
 from croma_sql.warehouse.publish import locked
 
@@ -58,15 +66,17 @@ def import_samples(
     Returns
     -------
     ImportedTable
-        ``n`` samples; ``notes``, a sentence each: which cells were read as missing or might be
-        meant so, and which values of a column look like one. Columns of vectors are left out.
+        ``n`` samples; ``notes``, a sentence each: what is replaced and goes, which cells were read
+        as missing or might be meant so, and which values of a column look like one. Columns of
+        vectors are left out.
 
     Raises
     ------
     SourceError
         The source cannot be read, lacks the column, or has empty or repeated ids.
     WarehouseError
-        Ids that another dataset has, or vectors that would lose their sample.
+        Ids that another dataset has, vectors that would lose their sample, or a dataset that was
+        imported by slide and would lose what its tiles are of: join attributes to it with ``on``.
     """
     if on is not None:
         from croma_sql.warehouse.data.attributes import join_attributes  # which checks as we do
@@ -78,9 +88,21 @@ def import_samples(
     table = cells.table
     root = layout.create_warehouse(warehouse)
     with locked(root):
-        check_against_warehouse(root, table, dataset)
-        write_samples(root, table, dataset)
-    return ImportedTable(len(table), remarks(table, cells.found, "sample_id"))
+        table, notes = replace_samples(root, table, dataset)
+    return ImportedTable(len(table), [*notes, *remarks(table, cells.found, "sample_id")])
+
+
+def replace_samples(
+    root: Path, table: pa.Table, dataset: str, replacing: str | None = None
+) -> tuple[pa.Table, list[str]]:
+    """Publish validated samples, and say what of the dataset goes; errors as `import_samples`."""
+    check_against_warehouse(root, table, dataset, replacing)
+    table = as_tiles(root, table, dataset, replacing)
+    columns, samples = gone_columns(root, table, dataset), gone_samples(root, table, dataset)
+    notes = what_goes(columns, samples, dataset)
+    before = benchmarks_with(root, samples) if notes else {}
+    write_samples(root, table, dataset)
+    return table, [*notes, *(benchmarks_hurt(root, before) if notes else [])]
 
 
 def samples_table(source: Any, *, sample_id: str, missing: Missing) -> tables.Cells:

@@ -30,11 +30,12 @@ from croma_sql.warehouse.data.remarks import remarks
 from croma_sql.warehouse.data.samples import (
     check_against_warehouse,
     check_ids,
+    replace_samples,
     sample_ids,
     samples_table,
-    write_samples,
 )
 from croma_sql.warehouse.data.sources import Record, write_sources
+from croma_sql.warehouse.data.tile_columns import as_tiles
 from croma_sql.warehouse.parquet import WRITING, metadata
 from croma_sql.warehouse.publish import locked, publishing
 
@@ -78,6 +79,7 @@ def import_whole(
     def check() -> tuple[int, str] | None:
         if table is not None:
             check_against_warehouse(root, table, dataset, replacing=encoder)
+            as_tiles(root, table, dataset, replacing=encoder)
         _check_match(of_vectors, _known(root, dataset, manifest), vectors.name, dataset)
         return _dimension(root, encoder, dataset)
 
@@ -86,7 +88,7 @@ def import_whole(
         with locked(root):
             _check_dimension(imported.d, check(), vectors.name)  # another writer may have come
             if table is not None:  # samples first: vectors without samples are never to be seen
-                write_samples(root, table, dataset)
+                notes[:0] = replace_samples(root, table, dataset, encoder)[1]
             yield
             _replace_parts(root, encoder, dataset, origin and replace(origin, **written))
 
