@@ -35,12 +35,15 @@ VIEWS = (  # each reads only what stands before it
     "fixed_k/operating_points_of",
     "fixed_k/operating_points",
     "fixed_k/fixed_k_summary_of",
+    "fixed_k/fixed_k_summary_at",
     "fixed_k/fixed_k_summary",
     "fixed_k/window_shortfall_of",
     "fixed_k/window_shortfall",
     "blame/suppliers_at",
     "blame/hubs_at",
+    "encoders/encoder_ranking_at",
     "encoders/encoder_ranking",
+    "encoders/encoder_mean_ranks_at",
     "encoders/encoder_mean_ranks",
     "encoders/encoder_panel_at",
     "centre/silhouettes",
@@ -110,7 +113,9 @@ def connect(warehouse: str | Path) -> duckdb.DuckDBPyConnection:
     add_source(con, "sample_files", list(layout.samples_files(root).values()))
     vectors = layout.embeddings_files(root)
     add_source(con, "embedding_files", [file.path for file in vectors])
-    add_source(con, "harmonised_files", [file.path for file in vectors if file.part is None])
+    whole = [file.path for file in vectors if file.part is None]
+    add_source(con, "harmonised_files", whole)
+    add_source(con, "pooled_files", whole)
     add_source(con, "source_files", [file.path for file in layout.sources_files(root)])
     add_source(con, "encoder_files", layout.encoders_files(root))
     scores = layout.scores_files(root)

@@ -80,7 +80,7 @@ def test_encoders_imported_again_are_replaced(root):
     croma_sql.import_encoders(
         root, pl.DataFrame({"model": ["f"], "corpus": ["x"]}), encoder="model"
     )
-    assert rows(root, "FROM encoders") == [("f", False, "x")]
+    assert rows(root, "FROM encoders") == [("f", False, False, "x")]
 
 
 def test_every_encoder_there_is_has_a_row(root):
@@ -214,6 +214,12 @@ def test_mean_ranks_of_some_benchmarks(scored):
     assert found == [("it's", 1), ("e", 1)]
 
 
+def test_the_mark_of_harmonised_encoders_is_no_attribute(root):
+    frame = ATTRIBUTES.with_columns(pl.lit(True).alias("Is_Harmonised"))
+    with raises("column 'Is_Harmonised' is a name that the warehouse uses itself; rename it"):
+        croma_sql.import_encoders(root, frame)
+
+
 def test_attributes_may_go_by_any_name_of_ours(scored):
     """Where a view has a column of that name itself, the attribute is left out."""
     with croma_sql.connect(scored) as con:
@@ -221,7 +227,11 @@ def test_attributes_may_go_by_any_name_of_ours(scored):
         before = {view: con.sql(f"FROM {view}").columns for (view,) in views}
     names = {name for columns in before.values() for name in columns}
     frame = ATTRIBUTES.select(
-        "encoder", *(pl.lit("theirs").alias(name) for name in names - {"encoder", "is_control"})
+        "encoder",
+        *(
+            pl.lit("theirs").alias(name)
+            for name in names - {"encoder", "is_control", "is_harmonised"}
+        ),
     )
     croma_sql.import_encoders(scored, frame)
     with croma_sql.connect(scored) as con:

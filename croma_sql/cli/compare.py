@@ -2,11 +2,22 @@
 
 from typing import Annotated
 
+import polars as pl
 import typer
 
 from croma_sql import reports
-from croma_sql.cli.options import Benchmark, Draws, Form, M, Output, Seed, Warehouse, check_output
-from croma_sql.cli.output import Format, intervals_beside, write
+from croma_sql.cli.options import (
+    Benchmark,
+    Draws,
+    Form,
+    IncludeHarmonised,
+    M,
+    Output,
+    Seed,
+    Warehouse,
+    check_output,
+)
+from croma_sql.cli.output import Format, intervals_beside, say_unranked, write
 
 
 def compare(
@@ -19,6 +30,7 @@ def compare(
     overall: Annotated[
         bool, typer.Option("--overall", help="Mean ranks over all benchmarks.")
     ] = False,
+    include_harmonised: IncludeHarmonised = False,
     draws: Draws = 2000,
     seed: Seed = 0,
     form: Form = Format.table,
@@ -26,7 +38,8 @@ def compare(
 ) -> None:
     """Rank encoders, say how far ranks hold under resampling, and who is on the Pareto frontier.
 
-    Controls (croma-sql import encoders) are shown, never ranked.
+    Controls (croma-sql import encoders) are shown, never ranked; so are harmonised encoders, unless
+    they are included. Of pairs these are left out.
     """
     check_output(form, output)
     if pairs and overall:
@@ -34,14 +47,36 @@ def compare(
     if overall and benchmark is not None:
         raise typer.BadParameter("--overall is over all benchmarks; leave --benchmark out")
     if overall:
-        found = reports.compare_overall(warehouse, m=m)
+        found = reports.compare_overall(warehouse, m=m, include_harmonised=include_harmonised)
     elif pairs:
-        found = reports.compare_pairs(warehouse, benchmark=benchmark, m=m, draws=draws, seed=seed)
+        found = reports.compare_pairs(
+            warehouse,
+            benchmark=benchmark,
+            m=m,
+            include_harmonised=include_harmonised,
+            draws=draws,
+            seed=seed,
+        )
     else:
-        found = reports.compare(warehouse, benchmark=benchmark, m=m, draws=draws, seed=seed)
-    if form is Format.table:
-        silent = [column.name for column in found if column.null_count() == len(found)]
-        if "n_left_out" in found.columns and found["n_left_out"].sum() == 0:
-            silent.append("n_left_out")
-        found = intervals_beside(found.drop(silent))
-    write(found, form, output)
+        found = reports.compare(
+            warehouse,
+            benchmark=benchmark,
+            m=m,
+            include_harmonised=include_harmonised,
+            draws=draws,
+            seed=seed,
+        )
+    write(_told(found) if form is Format.table else found, form, output)
+    if not include_harmonised and not pairs:
+        say_unranked(found, "are not ranked")
+
+
+def _told(found: pl.DataFrame) -> pl.DataFrame:
+    """Leave out of a table what says nothing."""
+    silent = [column.name for column in found if column.null_count() == len(found)]
+    silent += [
+        name
+        for name in ("n_left_out", "is_harmonised")
+        if name in found.columns and not found[name].sum()
+    ]
+    return intervals_beside(found.drop(silent))

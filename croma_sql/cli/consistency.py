@@ -11,12 +11,13 @@ from croma_sql.cli.options import (
     Draws,
     Encoder,
     Form,
+    IncludeHarmonised,
     Output,
     Seed,
     Warehouse,
     check_output,
 )
-from croma_sql.cli.output import Format, intervals_beside, write
+from croma_sql.cli.output import Format, intervals_beside, say_unranked, write
 from croma_sql.progress import progress_bars
 from croma_sql.reports.reading import query
 from croma_sql.statistics.correlation import FEWEST
@@ -24,7 +25,7 @@ from croma_sql.warehouse.scoring.consistency import ScoredConsistency, score_con
 
 TOLD = (
     "benchmark", "encoder", "n_units", "d_cos", "relative_d_cos", "mr_1nn", "top_5", "mantel_r",
-    "iok_10", "collapse_reason",
+    "iok_10", "collapse_reason", "is_harmonised",
 )  # fmt: skip
 ALWAYS = ("value", "rho")
 IN_ORDER = "ORDER BY benchmark, encoder, acquisition_a, acquisition_b"
@@ -71,6 +72,7 @@ def consistency(
             help="Largest K of IoK, or all other units where there are fewer; default 1000.", min=1
         ),
     ] = None,
+    include_harmonised: IncludeHarmonised = False,
     draws: Draws = 2000,
     seed: Seed = 0,
     threads: Annotated[int | None, typer.Option(help="Default: all cores.", min=1)] = None,
@@ -110,11 +112,20 @@ def consistency(
         return
     if compare:
         found = reports.compare_consistency(
-            warehouse, benchmark=benchmark, group=group, draws=draws, seed=seed
+            warehouse,
+            benchmark=benchmark,
+            group=group,
+            include_harmonised=include_harmonised,
+            draws=draws,
+            seed=seed,
         )
     elif agreement:
         found = reports.consistency_agreement(
-            warehouse, benchmark=benchmark, draws=draws, seed=seed
+            warehouse,
+            benchmark=benchmark,
+            include_harmonised=include_harmonised,
+            draws=draws,
+            seed=seed,
         )
     elif by:
         found = reports.consistency_strata(
@@ -134,6 +145,8 @@ def consistency(
         if form is Format.table:
             found = found.select(TOLD)
     write(_told(found) if form is Format.table else found, form, output)
+    if compare and not include_harmonised:
+        say_unranked(found, "are not ranked")
     if agreement:
         most = found.group_by("benchmark").agg(pl.col("n").max()).sort("benchmark")
         for name, n in most.filter(pl.col("n") < FEWEST).rows():
@@ -178,7 +191,7 @@ def _told(found: pl.DataFrame) -> pl.DataFrame:
     ]
     silent += [
         name
-        for name in ("n_left_out", "is_control")
+        for name in ("n_left_out", "is_control", "is_harmonised")
         if name in found.columns and not found[name].sum()
     ]
     return intervals_beside(found.drop(silent))

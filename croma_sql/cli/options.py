@@ -14,6 +14,13 @@ Encoder = Annotated[str | None, typer.Option(help="Only this one; default all.")
 M = Annotated[int, typer.Option(help="Neighbours per type that a margin is a mean over.", min=1)]
 Draws = Annotated[int, typer.Option(help="Resamples of the groups.", min=1)]
 Seed = Annotated[int, typer.Option(help="Of the resampling.", min=0)]
+IncludeHarmonised = Annotated[
+    bool,
+    typer.Option(
+        "--include-harmonised",
+        help="Rank harmonised encoders too, and count them in the shared k; else only shown.",
+    ),
+]
 Form = Annotated[Format, typer.Option("--format")]
 Output = Annotated[Path | None, typer.Option(help="A file instead of stdout.")]
 

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import polars as pl
+import typer
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from croma_sql.errors import listed
 from croma_sql.exports.tables import Kind, replacing, write_rows
 
 SHOWN_ROWS = 60
@@ -78,6 +80,17 @@ def intervals_beside(frame: pl.DataFrame) -> pl.DataFrame:
         ]
         frame = frame.with_columns(pl.Series(name, written)).drop(ends)
     return frame
+
+
+def say_unranked(found: pl.DataFrame, consequence: str) -> None:
+    """Name the harmonised encoders of a table on stderr, and what they do not take part in."""
+    names = found.filter("is_harmonised")["encoder"].unique().sort().to_list()
+    if names:
+        typer.echo(
+            f"harmonised encoders are shown, but {consequence}: {listed(names, show=5)}. "
+            "--include-harmonised changes that",
+            err=True,
+        )
 
 
 def _least_width(names: list[str], numeric: list[bool], cells: list[list[str]]) -> int:

@@ -12,13 +12,14 @@ from croma_sql.cli.options import (
     Draws,
     Encoder,
     Form,
+    IncludeHarmonised,
     M,
     Output,
     Seed,
     Warehouse,
     check_output,
 )
-from croma_sql.cli.output import Format, intervals_beside, write
+from croma_sql.cli.output import Format, intervals_beside, say_unranked, write
 
 
 class Protocol(StrEnum):
@@ -37,6 +38,7 @@ def summary(
         Protocol,
         typer.Option(help="k of RI and its like: the encoders' lower median, or each its own."),
     ] = Protocol.median_k,
+    include_harmonised: IncludeHarmonised = False,
     intervals: Annotated[
         bool, typer.Option("--intervals", help="Add 95 % intervals, resampling groups.")
     ] = False,
@@ -53,11 +55,14 @@ def summary(
         encoder=encoder,
         m=m,
         protocol=protocol.value,
+        include_harmonised=include_harmonised,
         intervals=intervals,
         draws=draws,
         seed=seed,
     )
     write(intervals_beside(_told(found)) if form is Format.table else found, form, output)
+    if not include_harmonised and protocol is Protocol.median_k:
+        say_unranked(found.filter(pl.col("k").is_not_null()), "do not count in the shared k")
     for name, one, warning in _warnings(found).rows():
         typer.echo(f"MaRI of {name} / {one}: {warning}", err=True)
 
@@ -74,8 +79,7 @@ def _told(found: pl.DataFrame) -> pl.DataFrame:
         silent.append("n_undefined")
     if found["croma"].equals(found["pooled_median"]):
         silent.append("pooled_median")
-    if not found["is_control"].any():
-        silent.append("is_control")
+    silent += [name for name in ("is_control", "is_harmonised") if not found[name].any()]
     order = [column for name in ("croma", "f0", "ltm10") for column in _with_interval(found, name)]
     rest = [name for name in found.columns if name not in order]
     at = rest.index("ltm05")

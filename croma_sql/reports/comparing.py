@@ -21,6 +21,7 @@ def compare(
     *,
     benchmark: str | None = None,
     m: int = PUBLISHED_M,
+    include_harmonised: bool = False,
     draws: int = 2000,
     seed: int = 0,
 ) -> pl.DataFrame:
@@ -29,6 +30,8 @@ def compare(
     Parameters
     ----------
     warehouse, benchmark, m : as in `read_margins`
+    include_harmonised : bool
+        Rank harmonised encoders too, beside those that they were made from.
     draws, seed : int
         Of the paired bootstrap: every draw of groups ranks all encoders.
 
@@ -40,7 +43,7 @@ def compare(
         ``croma_hi``; ``rank``, ``rank_lo``, ``rank_hi``; ``best_probability`` and
         ``win_probability`` (`croma_sql.rank_stability`); ``ltm10`` and ``on_frontier``, whether
         nobody is at least as good on croma and ltm10 and better on one. Controls are shown, never
-        ranked.
+        ranked, and so are harmonised encoders unless they are included.
 
     Raises
     ------
@@ -48,13 +51,13 @@ def compare(
         As `read_margins`.
     """
     frame = read_margins(warehouse, benchmark=benchmark, m=m).select(*OF_MARGINS)
-    controls = query(warehouse, "SELECT encoder, is_control FROM encoders", {})
+    marks = _marks(warehouse, include_harmonised)
     stable = each_benchmark(
-        frame.join(controls, on="encoder"),
+        frame.join(marks, on="encoder"),
         lambda one: rank_stability(
             one,
             by="benchmark",
-            controls="is_control",
+            controls="is_unranked",
             statistics=("croma", "ltm10"),
             draws=draws,
             seed=seed,
@@ -67,7 +70,7 @@ def compare(
     )
     on = ["benchmark", "encoder"]
     ranked = of_croma.join(of_tail.select(*on, "ltm10"), on=on, maintain_order="left").join(
-        controls, on="encoder", maintain_order="left"
+        marks, on="encoder", maintain_order="left"
     )
     return (
         ranked.join(_frontier(ranked), on=on, maintain_order="left")
@@ -76,6 +79,7 @@ def compare(
             "benchmark",
             "encoder",
             "is_control",
+            "is_harmonised",
             (pl.col("n_samples") - pl.col("n_left_out")).alias("n"),
             "n_left_out",
             "croma",
@@ -97,35 +101,53 @@ def compare_pairs(
     *,
     benchmark: str | None = None,
     m: int = PUBLISHED_M,
+    include_harmonised: bool = False,
     draws: int = 2000,
     seed: int = 0,
 ) -> pl.DataFrame:
     """Differences in median margin between every two encoders (`croma_sql.differences`).
 
-    Parameters and samples as in `compare`. Controls are among the encoders.
+    Parameters and samples as in `compare`. Controls are among the encoders; harmonised ones are
+    where they are included.
     """
     frame = read_margins(warehouse, benchmark=benchmark, m=m).select(*OF_MARGINS)
+    if not include_harmonised:
+        marks = _marks(warehouse, include_harmonised)
+        frame = frame.join(marks.filter("is_harmonised"), on="encoder", how="anti")
     return each_benchmark(
         frame,
         lambda one: differences(one, by="benchmark", draws=draws, seed=seed, **_samples(one)),
     )
 
 
-def compare_overall(warehouse: str | Path, *, m: int = PUBLISHED_M) -> pl.DataFrame:
-    """Mean ranks over all benchmarks, and the frontier among them: the macro croma_mean_ranks.
+def compare_overall(
+    warehouse: str | Path, *, m: int = PUBLISHED_M, include_harmonised: bool = False
+) -> pl.DataFrame:
+    """Mean ranks over all benchmarks, and the frontier among them: encoder_mean_ranks_at.
 
     Parameters, controls and errors as in `compare`.
     """
     found = query(
         warehouse,
-        "WITH results AS (SELECT summary.*, is_control FROM encoder_summary_at($m) AS summary "
-        "JOIN encoders USING (encoder)) FROM croma_mean_ranks('results') "
+        "SELECT encoder, is_control, is_harmonised, n_benchmarks, croma_rank, ltm10_rank, "
+        "mean_rank, on_frontier "
+        "FROM encoder_mean_ranks_at($m, include_harmonised := $include_harmonised) "
         "ORDER BY mean_rank NULLS LAST, encoder",
-        {"m": checked_m(m)},
+        {"m": checked_m(m), "include_harmonised": include_harmonised},
     )
     if found.is_empty():
         raise StatisticsError(nothing(warehouse, None, None))
     return found
+
+
+def _marks(warehouse: str | Path, include_harmonised: bool) -> pl.DataFrame:
+    """Tell which encoders are controls, which are harmonised, and which are not to be ranked."""
+    return query(
+        warehouse,
+        "SELECT encoder, is_control, is_harmonised, "
+        "is_control OR (is_harmonised AND NOT $include_harmonised) AS is_unranked FROM encoders",
+        {"include_harmonised": include_harmonised},
+    )
 
 
 def _samples(frame: pl.DataFrame) -> dict[str, Any]:
@@ -142,8 +164,11 @@ def _n_samples(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _frontier(ranked: pl.DataFrame) -> pl.DataFrame:
     """Tell who is on the frontier, among rows as the macro croma_frontier takes them."""
-    rows = ranked.select("benchmark", "encoder", "croma", "ltm10", "is_control")
+    rows = ranked.select("benchmark", "encoder", "croma", "ltm10", "is_unranked")
     with register(open_duckdb()) as con:
         con.register("ranked", rows)
-        found = con.sql("SELECT benchmark, encoder, on_frontier FROM croma_frontier('ranked')")
+        found = con.sql(
+            "SELECT benchmark, encoder, on_frontier "
+            "FROM croma_frontier('ranked', is_control := 'is_unranked')"
+        )
         return pl.DataFrame(found.pl())

@@ -120,13 +120,20 @@ def consistency_strata(
 
 
 def consistency_agreement(
-    warehouse: str | Path, *, benchmark: str | None = None, draws: int = 2000, seed: int = 0
+    warehouse: str | Path,
+    *,
+    benchmark: str | None = None,
+    include_harmonised: bool = False,
+    draws: int = 2000,
+    seed: int = 0,
 ) -> pl.DataFrame:
     """Spearman correlations of the five metrics of consistency over encoders, with intervals.
 
     Parameters
     ----------
     warehouse, benchmark : as in `consistency_summary`
+    include_harmonised : bool
+        Take harmonised encoders too, beside those that they were made from.
     draws, seed : int
         Of the bootstrap, which draws encoders.
 
@@ -134,7 +141,8 @@ def consistency_agreement(
     -------
     polars.DataFrame
         One row per benchmark and two metrics, as `croma_sql.spearman` gives it: ``x``, ``y``,
-        ``rho``, ``lo``, ``hi``, ``p``, ``n``, ``draws``. Controls are left out. ``d_cos`` is taken
+        ``rho``, ``lo``, ``hi``, ``p``, ``n``, ``draws``. Controls are left out, and
+        harmonised encoders unless they are included. ``d_cos`` is taken
         with its sign turned, so that a positive ``rho`` means that two metrics prefer the same
         encoders, and left out of an encoder with a ``collapse_reason``, of which it says nothing;
         ``intra_distance`` as it is: where its ``rho`` with ``d_cos`` is low, those that move least
@@ -157,6 +165,8 @@ def consistency_agreement(
     if found.is_empty():
         raise StatisticsError(nothing_compared(warehouse, benchmark, None))
     ranked = found.filter(~pl.col("is_control"))
+    if not include_harmonised:
+        ranked = ranked.filter(~pl.col("is_harmonised"))
     if ranked.is_empty():
-        raise StatisticsError("every encoder is a control, and those are not ranked")
+        raise StatisticsError("every encoder is a control or harmonised, and those are not ranked")
     return spearman(ranked, RANKED, by="benchmark", draws=draws, seed=seed)

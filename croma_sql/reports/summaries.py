@@ -26,6 +26,7 @@ def summary(
     encoder: str | None = None,
     m: int = PUBLISHED_M,
     protocol: Protocol = "median_k",
+    include_harmonised: bool = False,
     intervals: bool = False,
     draws: int = 2000,
     seed: int = 0,
@@ -36,8 +37,11 @@ def summary(
     ----------
     warehouse, benchmark, encoder, m : as in `read_margins`
     protocol : {'median_k', 'k_star'}
-        At which k fixed-k metrics are read: the lower median over encoders (controls left out), or
-        each encoder's own. An encoder that is left out here still counts in the median.
+        At which k fixed-k metrics are read: the lower median over encoders (controls and harmonised
+        encoders left out), or each encoder's own. An encoder that is not asked for counts in the
+        median all the same.
+    include_harmonised : bool
+        Let harmonised encoders count in that median, beside those that they were made from.
     intervals : bool
         Add cluster-bootstrap intervals of croma, f0 and ltm10 (`croma_sql.bootstrap`).
     draws, seed : int
@@ -47,7 +51,8 @@ def summary(
     -------
     polars.DataFrame
         One row per benchmark and encoder, best ``croma`` first: the view
-        ``encoder_panel_at(m, protocol)``, and ``croma_lo``, ``croma_hi``, ... where asked for.
+        ``encoder_panel_at(m, protocol)``, in which ``is_harmonised`` marks encoders that
+        `croma_sql.harmonise` made, and ``croma_lo``, ``croma_hi``, ... where asked for.
 
     Raises
     ------
@@ -55,11 +60,16 @@ def summary(
         As `read_margins`.
     """
     asked = {
-        "m": checked_m(m), "protocol": protocol, "benchmark": benchmark, "encoder": encoder,
-    }  # fmt: skip
+        "m": checked_m(m),
+        "protocol": protocol,
+        "include_harmonised": include_harmonised,
+        "benchmark": benchmark,
+        "encoder": encoder,
+    }
     panel = query(
         warehouse,
-        "FROM encoder_panel_at($m, protocol := $protocol)",
+        "FROM encoder_panel_at("
+        "$m, protocol := $protocol, include_harmonised := $include_harmonised)",
         asked,
         "ORDER BY benchmark, croma DESC NULLS LAST, encoder",
     )

@@ -19,6 +19,7 @@ from croma_sql.warehouse.data.samples import check_names
 from croma_sql.warehouse.parquet import write_table
 
 TRUE, FALSE = ("true", "1", "1.0"), ("false", "0", "0.0", "")
+RESERVED = ("is_harmonised",)  # which the view encoders tells
 
 
 def import_encoders(
@@ -85,7 +86,7 @@ def validated(table: pa.Table, name: str, encoder: str) -> pa.Table:
     """
     check_column(table.column_names, encoder, name, "--encoder")
     others = [column for column in table.column_names if column != encoder]
-    check_names(["encoder", *others], name, id_column="encoder", reserved=())
+    check_names(["encoder", *others], name, id_column="encoder", reserved=RESERVED)
     try:
         names = as_text(as_column(table.column(encoder), encoder), encoder)
         columns = {column: as_column(table.column(column), column) for column in others}

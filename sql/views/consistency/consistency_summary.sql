@@ -1,10 +1,10 @@
 -- consistency_summary: how consistent each encoder is over all acquisitions.
 --
 -- grain   one row per benchmark and encoder
--- reads   acquisition_pairs, unit_files, unit_neighbourhood_files
+-- reads   acquisition_pairs, unit_files, unit_neighbourhood_files, encoders
 -- output  n_units, n_acquisitions; d_cos, mr_1nn, top_3, top_5, top_10, mantel_r, profile_r: means over all
 --         ordered pairs of acquisitions; intra_distance: mean over units and acquisitions; iok_1, iok_5,
---         iok_10: Intersection-over-K at K = 1, 5, 10
+--         iok_10: Intersection-over-K at K = 1, 5, 10; is_harmonised: as in encoders
 -- NULL    iok_... where neighbourhoods were compared to a smaller depth, as of K units or fewer: iok_10 of
 --         ten; mantel_r and profile_r where no pair has one
 -- notes   To compare encoders of a benchmark, n_units must be equal: how often a unit is found again, and
@@ -66,7 +66,9 @@ SELECT
     iok_1,
     iok_5,
     iok_10,
-    profile_r
+    profile_r,
+    is_harmonised
 FROM moved
 LEFT JOIN spread USING (benchmark, encoder)
-LEFT JOIN shared USING (benchmark, encoder);
+LEFT JOIN shared USING (benchmark, encoder)
+JOIN (SELECT encoder, is_harmonised FROM main.encoders) USING (encoder);

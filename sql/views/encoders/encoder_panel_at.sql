@@ -1,19 +1,21 @@
--- encoder_panel_at(m, protocol := 'median_k'): the published table of encoders: margins beside fixed-k
--- metrics.
+-- encoder_panel_at(m, protocol := 'median_k', include_harmonised := false): the published table of
+-- encoders: margins beside fixed-k metrics.
 --
 -- grain   one row per benchmark and encoder
--- reads   encoder_summary_at, encoders, fixed_k_summary
+-- reads   encoder_summary_at, encoders, fixed_k_summary_at
 -- input   m: neighbours per type, 1 to the depth scored; protocol: 'median_k' or 'k_star', at which k
---         the fixed-k metrics are read, see fixed_k_summary
--- output  columns of encoder_summary_at, and k, bio_bacc, conf_bacc, ri, mari, support, tau and
+--         the fixed-k metrics are read, see fixed_k_summary; include_harmonised: whether harmonised
+--         encoders count in the median
+-- output  is_control and is_harmonised of encoders, columns of encoder_summary_at, and k, bio_bacc, conf_bacc, ri, mari, support, tau and
 --         tau_warning of fixed_k_summary
 -- NULL    fixed-k metrics of what has not been scored with --k, or is left without a k
-CREATE OR REPLACE MACRO encoder_panel_at(m, protocol := 'median_k') AS TABLE
+CREATE OR REPLACE MACRO encoder_panel_at(m, protocol := 'median_k', include_harmonised := false) AS TABLE
 SELECT
     summary.benchmark,
     summary.encoder,
     encoders.is_control,
-    summary.* EXCLUDE (benchmark, encoder),
+    summary.is_harmonised,
+    summary.* EXCLUDE (benchmark, encoder, is_harmonised),
     fixed.k,
     fixed.bio_bacc,
     fixed.conf_bacc,
@@ -24,7 +26,7 @@ SELECT
     fixed.tau_warning
 FROM encoder_summary_at(m) AS summary
 JOIN main.encoders ON encoders.encoder = summary.encoder
-LEFT JOIN main.fixed_k_summary AS fixed
+LEFT JOIN fixed_k_summary_at(include_harmonised) AS fixed
     ON fixed.benchmark = summary.benchmark
     AND fixed.encoder = summary.encoder
     AND fixed.protocol = CASE

@@ -1,13 +1,13 @@
 -- encoder_summary_at(m): the published summaries of every scored benchmark and encoder, at any m.
 --
 -- grain   one row per benchmark and encoder
--- reads   margins_at
+-- reads   margins_at, encoders
 -- input   m: neighbours per type, 1 to the depth scored
 -- columns n: margins asked for (samples, or samples times the subsets they are in); n_undefined: how
 --         many of them are NULL and left out of all that follows; croma: the median margin, for a
 --         benchmark with subsets the median of the subsets' medians (each contrast weighs the same);
 --         pooled_median: the median over all margins, the same thing where there are no subsets;
---         f0; ltm05, ltm10, ltm20: lower-tail means
+--         f0; ltm05, ltm10, ltm20: lower-tail means; is_harmonised: as in encoders
 -- NULL    a statistic without any defined margin
 CREATE OR REPLACE MACRO encoder_summary_at(m) AS TABLE
 WITH
@@ -39,6 +39,18 @@ WITH
         FROM scored
         GROUP BY benchmark, encoder
     )
-SELECT benchmark, encoder, n, n_undefined, croma, pooled_median, f0, ltm05, ltm10, ltm20
+SELECT
+    benchmark,
+    encoder,
+    n,
+    n_undefined,
+    croma,
+    pooled_median,
+    f0,
+    ltm05,
+    ltm10,
+    ltm20,
+    is_harmonised
 FROM pooled
-JOIN headline USING (benchmark, encoder);
+JOIN headline USING (benchmark, encoder)
+JOIN (SELECT encoder, is_harmonised FROM main.encoders) USING (encoder);
