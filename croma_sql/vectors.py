@@ -18,7 +18,7 @@ EXTREME_EXPONENT = 200  # beyond 2^200, the product of two sums of squares may l
 
 
 def as_matrix(embeddings: Any, column: str = "embedding", first_row: int = 0) -> Matrix:
-    """Read a 2-D array, an Arrow or Polars column of lists, or nested lists.
+    """Read a 2-D array or frame, an Arrow, Polars or pandas column of lists, or nested lists.
 
     ``column`` and ``first_row`` are what messages call the column and its first row.
 
@@ -32,6 +32,10 @@ def as_matrix(embeddings: Any, column: str = "embedding", first_row: int = 0) ->
     CohortError
         Not numbers, not two-dimensional, or vectors of different lengths.
     """
+    if hasattr(embeddings, "columns") and hasattr(embeddings, "to_numpy"):
+        embeddings = embeddings.to_numpy()  # a frame with a column per feature
+    if isinstance(getattr(embeddings, "dtype", None), np.dtype) and embeddings.dtype == object:
+        embeddings = _one_list_per_row(np.asarray(embeddings), column)
     if hasattr(embeddings, "__arrow_c_stream__") or isinstance(embeddings, pa.Array):
         return _from_arrow(_one_array(embeddings), column, first_row)
     if isinstance(embeddings, np.ma.MaskedArray):
@@ -48,6 +52,22 @@ def as_matrix(embeddings: Any, column: str = "embedding", first_row: int = 0) ->
         )
     native = array.astype(array.dtype.newbyteorder("="), copy=False)
     return np.ascontiguousarray(_as_floating(native, column))
+
+
+def _one_list_per_row(rows: NDArray[Any], column: str) -> pa.Array | NDArray[Any]:
+    """Read an object array of vectors, as pandas keeps them; a missing one is None or NaN."""
+    if rows.ndim != 1:
+        return rows
+    try:
+        return pa.array([None if _is_missing(row) else np.asarray(row) for row in rows])
+    except (TypeError, ValueError, pa.ArrowException) as error:
+        raise CohortError(
+            f"{column!r} is not a column of vectors of numbers, one per row: {error}"
+        ) from error
+
+
+def _is_missing(row: Any) -> bool:
+    return np.ndim(row) == 0 and not isinstance(row, str | bytes | int | np.number)
 
 
 def in_memory(matrix: Matrix) -> InMemory:

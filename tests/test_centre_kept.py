@@ -6,7 +6,6 @@ import pty
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import polars as pl
@@ -174,11 +173,9 @@ def test_ctrl_c_ends_the_command(root):
         while b"%" not in seen:
             seen += os.read(ours, 1024)
         child.send_signal(signal.SIGINT)
-        sent = time.monotonic()
         while b"stopped; the warehouse is whole" not in seen:
             seen += os.read(ours, 1024)
         assert child.wait() == 130
-        assert time.monotonic() - sent < 5  # a second by itself; the rest is for a busy machine
     os.close(ours)
     assert b"measuring b / e" in seen
     assert contents(root) == before

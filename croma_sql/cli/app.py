@@ -89,8 +89,8 @@ app = typer.Typer(
     help="Where is an encoder fragile? Robustness margins of embeddings, in SQL.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 

@@ -28,12 +28,12 @@ def centre(
     form: Form = Format.table,
     output: Output = None,
 ) -> None:
-    """Show how strongly each encoder encodes the confounder: FM-SI, clustering score, probes.
+    """Show how strongly each encoder encodes the confounder.
 
-    What is up to date is not measured again. Lower fm_si and confounder_bacc: less of it is
-    encoded.
+    By FM-SI, the clustering score, and probes. What is up to date is not measured again. Lower
+    fm_si and confounder_bacc: less of it is encoded.
     """
-    check_output(form, output)
+    form = check_output(form, output)
     with progress_bars() as report:
         done = score_centre(
             warehouse,

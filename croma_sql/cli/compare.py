@@ -36,12 +36,14 @@ def compare(
     form: Form = Format.table,
     output: Output = None,
 ) -> None:
-    """Rank encoders, say how far ranks hold under resampling, and who is on the Pareto frontier.
+    """Rank encoders, and say how far the ranks hold.
+
+    Under resampling of groups; the Pareto frontier of croma and ltm10 is marked.
 
     Controls (croma-sql import encoders) are shown, never ranked; so are harmonised encoders, unless
     they are included. Of pairs these are left out.
     """
-    check_output(form, output)
+    form = check_output(form, output)
     if pairs and overall:
         raise typer.BadParameter("--pairs and --overall are two tables; ask for one")
     if overall and benchmark is not None:

@@ -79,12 +79,13 @@ def consistency(
     form: Form = Format.table,
     output: Output = None,
 ) -> None:
-    """Compare units seen under several acquisitions, and show how consistent each encoder is.
+    """Compare units seen under several acquisitions.
 
-    What is up to date is not compared again. A benchmark of this kind is a SELECT of sample_id,
-    unit (patient, slide or place) and acquisition (scanner).
+    The table shows how consistent each encoder is. What is up to date is not compared again. A
+    benchmark of this kind is a SELECT of sample_id, unit (patient, slide or place) and acquisition
+    (scanner).
     """
-    check_output(form, output)
+    form = check_output(form, output)
     if sum(map(bool, (by_pair, by, compare, agreement))) > 1:
         raise typer.BadParameter(
             "--by-pair, --by, --compare and --agreement are tables of their own; ask for one"

@@ -17,9 +17,7 @@ from croma_sql.warehouse.data.encoders import import_encoders
 from croma_sql.warehouse.data.imported import Done, Slides
 from croma_sql.warehouse.data.samples import import_samples
 
-app = typer.Typer(
-    help="Bring samples, embeddings and encoder attributes into a warehouse.", no_args_is_help=True
-)
+app = typer.Typer(help="Bring samples, embeddings and encoder attributes in.", no_args_is_help=True)
 
 Source = Annotated[Place, typer.Argument(show_default=False)]
 Warehouse = Annotated[Place, typer.Option("--to", help="The warehouse; made if new.")]

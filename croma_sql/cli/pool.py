@@ -42,7 +42,10 @@ def pool(
     ] = None,
     prefix: Annotated[str, typer.Option(help="What the new ids begin with.")] = "",
 ) -> None:
-    """Pool vectors into one per slide, or any other group, as a new encoder."""
+    """Pool vectors into one per slide, or any other group.
+
+    They become a new encoder.
+    """
     names = [name.strip() for some in csv.reader(by or ["slide_id"]) for name in some]
     with progress_bars() as report:
         done = pooling.pool(

@@ -40,7 +40,7 @@ def score(
         OnUndefined, typer.Option(help="Samples without a margin: refuse, or keep as NULL.")
     ] = OnUndefined.error,
 ) -> None:
-    """Score benchmarks under encoders; what is up to date is skipped."""
+    """Score benchmarks under encoders; skip what is up to date."""
     with progress_bars() as report:
         outcomes = scores.score(
             warehouse,

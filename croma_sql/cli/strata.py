@@ -52,7 +52,7 @@ def strata(
     With --by, margins of every stratum with 95 % intervals. Without it, the subgroups to look at
     first, among all combinations of up to three attributes; with --tail, each value by itself.
     """
-    check_output(form, output)
+    form = check_output(form, output)
     if by and (tail or attribute):
         raise typer.BadParameter("--by is a table of its own; leave --tail and --attribute out")
     if by:

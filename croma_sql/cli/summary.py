@@ -47,8 +47,11 @@ def summary(
     form: Form = Format.table,
     output: Output = None,
 ) -> None:
-    """Show every encoder: median margin and tail, and if scored with --k, RI, MaRI, accuracies."""
-    check_output(form, output)
+    """Show every encoder: median margin, tail, fixed-k metrics.
+
+    RI, MaRI and accuracies are of what was scored with --k.
+    """
+    form = check_output(form, output)
     found = reports.summary(
         warehouse,
         benchmark=benchmark,
