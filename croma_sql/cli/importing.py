@@ -8,6 +8,7 @@ import typer
 
 from croma_sql.cli.options import Place
 from croma_sql.errors import counted
+from croma_sql.importers.leading import NONE
 from croma_sql.importers.recognise import FORMATS
 from croma_sql.importers.tables import read_table
 from croma_sql.importers.vectors import check_column
@@ -141,6 +142,14 @@ def embeddings(
         SlideIds,
         typer.Option(help="By slide: what a slide is called, its file or its path below SOURCE."),
     ] = SlideIds.stem,
+    leading_columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="By slide: columns before the features in arrays, as in level,x,y; none: all are "
+            "features.",
+        ),
+    ] = None,
     prefix: Annotated[str, typer.Option(help="By slide: what every sample_id begins with.")] = "",
     sample_id: SampleId = "sample_id",
     embedding: Annotated[
@@ -182,6 +191,7 @@ def embeddings(
             as_format=as_format,
             coordinates=coordinates,
             slide_id=slide_id.value,
+            leading_columns=_names(leading_columns),
             prefix=prefix,
             threads=threads,
             missing=missing or (),
@@ -200,6 +210,12 @@ def embeddings(
 def _tell(notes: Sequence[str]) -> None:
     for note in notes:
         typer.echo(note)
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    return () if text == NONE else tuple(text.split(","))
 
 
 def _stage(share: float) -> str:

@@ -40,6 +40,8 @@ class Options:
     samples : paths of tables of attributes; PathoROB's keys are made of one
     slide_id : 'stem', the file's name, or 'path': with its folders below the source
     missing : which cells are missing values
+    leading_columns : names of the columns before the features; empty: there are none; None: nobody
+        has said so
     """
 
     as_format: str | None = None
@@ -48,6 +50,7 @@ class Options:
     samples: Sequence[Path] = ()
     slide_id: Literal["stem", "path"] = "stem"
     missing: Missing = DEFAULT
+    leading_columns: tuple[str, ...] | None = None
 
 
 def slide_id_of(path: Path, listing: Listing, options: Options, suffixes: Sequence[str]) -> str:

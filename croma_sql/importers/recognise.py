@@ -20,12 +20,20 @@ from croma_sql.importers.formats import (
     lazyslide,
     pathorob,
     payloads,
+    plism,
     slide2vec,
     tables,
+    tiatoolbox,
     torch_tensors,
 )
 from croma_sql.importers.formats.numpy_arrays import directory
 from croma_sql.importers.joining import join_coordinates
+from croma_sql.importers.leading import (
+    LEVEL,
+    check_features,
+    checked_names,
+    without_leading,
+)
 from croma_sql.importers.listing import Listing, Options
 from croma_sql.importers.sources import Coordinates, SourceFile
 from croma_sql.importers.together import checked, described, one_of_each_slide
@@ -55,6 +63,8 @@ READERS = (  # of one suffix, those that look for more stand first
     Reader(("pt",), (".pt", ".pth"), torch_tensors.recognise),
     Reader(("hs2p",), (".npz",), hs2p.recognise),
     Reader(("pathorob",), (".npz",), pathorob.recognise, pathorob.remarks),
+    Reader((plism.FORMAT,), (arrays.SUFFIX,), plism.recognise, plism.remarks),
+    Reader((tiatoolbox.FORMAT,), (arrays.SUFFIX,), tiatoolbox.recognise, tiatoolbox.remarks),
     Reader(("croma",), (".npy",), croma.recognise, croma.remarks),
     Reader((arrays.FORMAT,), (arrays.SUFFIX,), arrays.recognise),
     Reader((lazyslide.FORMAT,), lazyslide.SUFFIXES, lazyslide.recognise),
@@ -123,15 +133,34 @@ def recognised(
     if not sources:
         raise _no_vectors(source, known, left, options)
     given = [] if coordinates is None else _coordinates(coordinates, options)
+    sources = _features_only(sources, options)
     checked(sources, str(source))
     sources, about_slides = one_of_each_slide(sources, str(source))
     about_files = described(sources)
     sources, about_coordinates = join_coordinates(sources, given, known)
     remarks = _remarks(sources, found.listing, options)
-    notes = [*about_files, *about_slides, *about_coordinates, *remarks]
+    notes = [*about_files, *_about_leading(options), *about_slides, *about_coordinates, *remarks]
     if left:
         notes.append(f"left alone: {_by_suffix(left)}")
     return Recognised(sources, notes)
+
+
+def _features_only(sources: list[SourceFile], options: Options) -> list[SourceFile]:
+    """Take off the columns that the user says are no features, or look whether there are any."""
+    if options.leading_columns is None:
+        check_features(sources)
+        return sources
+    names = checked_names(options.leading_columns)
+    unit = None if LEVEL in names else "px"
+    return [without_leading(source, names, unit) for source in sources] if names else sources
+
+
+def _about_leading(options: Options) -> list[str]:
+    names = options.leading_columns or ()
+    if "x" not in names:
+        return []
+    unit = "have no unit, as level 0 may be another" if LEVEL in names else "count as px of level 0"
+    return [f"leading columns x and y {unit}"]
 
 
 def _remarks(sources: Sequence[SourceFile], listing: Listing, options: Options) -> list[str]:

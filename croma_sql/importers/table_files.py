@@ -12,10 +12,10 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.feather
 import pyarrow.parquet as pq
 
 from croma_sql.errors import SourceError
+from croma_sql.importers.arrow_files import read_arrow
 from croma_sql.importers.delimited import Delimited, read_layout
 from croma_sql.importers.missing import DEFAULT, MISSING, Missing
 from croma_sql.importers.tables import ARROW, PARQUET, unreadable, with_numbers
@@ -103,10 +103,8 @@ def _rows_of_parquet(
 
 def _arrow(path: Path) -> TableFile:
     def table(columns: Sequence[str] | None = None) -> pa.Table:
-        with _errors_told(path), _opened(path) as source:
-            found = pa.feather.read_table(source, columns, memory_map=is_local(path))
-            found.validate()
-            return found
+        with _errors_told(path):
+            return read_arrow(path, columns)
 
     def batches(columns: Sequence[str], start: int, stop: int) -> Iterator[pa.RecordBatch]:
         yield from table(columns).slice(start, stop - start).to_batches(BATCH_ROWS)

@@ -8,10 +8,10 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.feather
 import pyarrow.parquet as pq
 
 from croma_sql.errors import SourceError, listed
+from croma_sql.importers.arrow_files import read_arrow
 from croma_sql.importers.delimited import read_layout
 from croma_sql.importers.excel import EXCEL, OTHER_SHEETS, ChooseText, read_sheet
 from croma_sql.importers.missing import (
@@ -97,9 +97,8 @@ def read_cells(
                 names = [field.name for field in schema if not is_vector(field.type)]
                 return _without_missing(parquet.read(names), written, missing)
         if suffix in ARROW:
-            with path.open("rb") as file:
-                table = _attributes(pa.feather.read_table(file))
-                return _without_missing(table, written, missing)
+            table = _attributes(read_arrow(path))
+            return _without_missing(table, written, missing)
         if suffix in TEXT:
             rows = _read_text(path)
             names = rows.columns

@@ -7,6 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from croma_sql.errors import SourceError, counted, listed
+from croma_sql.importers.formats.companions import (
+    COORDINATES_ARRAY,
+    TEXT_ARRAYS,
+    VECTORS_ARRAY,
+)
+from croma_sql.importers.leading import LEADING
 from croma_sql.importers.sources import SourceFile
 
 _HDF5 = (".h5", ".hdf5")
@@ -19,6 +25,8 @@ _WRITERS = {
     "pt": "PyTorch",
     "pathorob": "PathoROB",
     "npy": "NumPy",
+    "plism": "PLISM",
+    "tiatoolbox": "TIAToolbox",
     "parquet": "Parquet",
     "arrow": "Arrow",
     "csv": "CSV",
@@ -31,6 +39,13 @@ TILE_SIZE = {  # likewise
     "patch_size_level0": "px of level 0",
     "tile_size_lv0": "px of level 0",
     "tile_size_um": "µm",
+}
+
+FOUND = {  # what was found in a file without the writer saying so
+    VECTORS_ARRAY: ", vectors from '{}'",
+    COORDINATES_ARRAY: ", coordinates from '{}'",
+    TEXT_ARRAYS: ", text from '{}'",
+    LEADING: ", '{}' before the features",
 }
 
 
@@ -131,6 +146,11 @@ def _kind(source: SourceFile) -> str:
     kind = f"{_WRITERS.get(source.format, source.format)}: {_LEVELS[source.level]}"
     encoder = _encoder(source)
     kind += "" if encoder is None else f", encoder {encoder!r}"
+    kind += "".join(
+        told.format(source.attributes[name])
+        for name, told in FOUND.items()
+        if name in source.attributes
+    )
     for name, unit in TILE_SIZE.items():
         if name in source.attributes:
             return f"{kind}, {source.attributes[name]} {unit}"

@@ -42,6 +42,7 @@ def import_embeddings(
     as_format: str | None = None,
     coordinates: str | Path | None = None,
     slide_id: Literal["stem", "path"] = "stem",
+    leading_columns: Sequence[str] | None = None,
     prefix: str = "",
     threads: int | None = None,
     missing: str | Sequence[str] = (),
@@ -81,6 +82,10 @@ def import_embeddings(
         By slide: files of coordinates of tiles, for vectors that come without.
     slide_id : {'stem', 'path'}
         By slide: a slide is called as its file, or as its file with the folders below ``source``.
+    leading_columns : sequence of str, optional
+        By slide: names of columns before the features in the arrays, which become columns of the
+        samples, ``x`` and ``y`` coordinates. Empty: every column is a feature. Without it, vectors
+        that begin or end with whole numbers, unlike the rest, are refused.
     prefix : str
         By slide: what every sample_id begins with, lest it is that of another dataset.
     threads : int, optional
@@ -116,6 +121,7 @@ def import_embeddings(
         only_by_slide = {
             "on": on,
             "coordinates": coordinates,
+            "leading_columns": leading_columns or None,
             "slide_id": None if slide_id == "stem" else slide_id,
             "prefix": prefix or None,
             "several tables of samples": tables[1:] or None,
@@ -131,6 +137,7 @@ def import_embeddings(
             sample_id=sample_id,
             embedding=embedding,
             on_bad_vectors=on_bad_vectors,
+            features_only=leading_columns is not None,
             on_progress=on_progress,
             missing=Missing.of(missing, text),
         )
@@ -142,6 +149,7 @@ def import_embeddings(
         samples=[place(table) for table in tables if is_path(table)],
         slide_id=slide_id,
         missing=Missing.of(missing, text),
+        leading_columns=None if leading_columns is None else tuple(leading_columns),
     )
     lacking = [path for path in options.samples if not path.exists()]
     if lacking:  # told before hours of reading

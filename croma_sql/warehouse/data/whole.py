@@ -17,6 +17,7 @@ from croma_sql.cohort import as_column, as_text
 from croma_sql.errors import SourceError, listed
 from croma_sql.importers.finding import size_and_time
 from croma_sql.importers.formats import tables
+from croma_sql.importers.leading import ROWS, check_matrix
 from croma_sql.importers.missing import Missing
 from croma_sql.importers.spellings import lost_zeros
 from croma_sql.importers.tables import is_path
@@ -39,6 +40,12 @@ from croma_sql.warehouse.data.tile_columns import as_tiles
 from croma_sql.warehouse.parquet import WRITING, metadata
 from croma_sql.warehouse.publish import locked, publishing
 
+_NOTHING = np.empty((0, 1), np.float32)
+_WITHOUT = (
+    "Save the vectors without them; or, of a file of one slide, import it by slide, and name them: "
+    "--as FORMAT --leading-columns {names}"
+)
+
 
 def import_whole(
     warehouse: str | Path,
@@ -51,6 +58,7 @@ def import_whole(
     sample_id: str,
     embedding: str | None,
     on_bad_vectors: OnBadVectors,
+    features_only: bool,
     on_progress: Callable[[float], None] | None,
     missing: Missing,
 ) -> Imported:
@@ -59,6 +67,7 @@ def import_whole(
     Parameters
     ----------
     warehouse : path; made a warehouse when the source has been recognised
+    features_only : whether the user says so of the columns of the vectors
     others : as in `croma_sql.warehouse.data.embeddings.import_embeddings`
     """
     named = {} if embedding is None else {"embedding": embedding}
@@ -70,6 +79,8 @@ def import_whole(
         table = cells.table.drop_columns(features)  # perhaps it is the same file
         found = [one for one in cells.found if one.column not in features]
         notes = remarks(table, found, "sample_id")
+    if not features_only:
+        check_matrix(vectors.name, next(vectors.batches(), _NOTHING)[:ROWS], _WITHOUT)
     root = layout.create_warehouse(warehouse)
     path = layout.embeddings_path(root, encoder, dataset)
     manifest = None if table is None else table.column("sample_id").combine_chunks()
