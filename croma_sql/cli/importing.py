@@ -15,7 +15,7 @@ from croma_sql.importers.vectors import check_column
 from croma_sql.progress import progress_bars
 from croma_sql.warehouse.data.embeddings import import_embeddings
 from croma_sql.warehouse.data.encoders import import_encoders
-from croma_sql.warehouse.data.imported import Done, Slides
+from croma_sql.warehouse.data.imported import Done, Imported, Slides
 from croma_sql.warehouse.data.samples import import_samples
 
 app = typer.Typer(help="Bring samples, embeddings and encoder attributes in.", no_args_is_help=True)
@@ -113,8 +113,16 @@ def embeddings(
         Place, typer.Argument(help="A file, a folder, a glob, or a URL.", show_default=False)
     ],
     to: Warehouse,
-    encoder: Annotated[str, typer.Option(help="Name of the encoder.")],
     dataset: Dataset,
+    encoder: Annotated[str | None, typer.Option(help="Name of the encoder.")] = None,
+    encoder_from: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            help="By slide, of several encoders: where the name of each is. path:NAME (folders "
+            "NAME=...), path:features_{encoder}, attribute, array:{encoder}/features.",
+        ),
+    ] = None,
     as_format: Annotated[
         str | None,
         typer.Option("--as", metavar="FORMAT", help=f"By slide: one of {', '.join(FORMATS)}."),
@@ -176,11 +184,16 @@ def embeddings(
     A .npy, Parquet, Arrow, CSV or TSV file replaces what the encoder has of the dataset. Of
     anything else, what is new or has changed is read.
     """
+
+    def tell(name: str, imported: Imported) -> None:
+        _tell_imported(name, imported, f"dataset {dataset!r} of {to}", on_bad_vectors)
+
     with progress_bars() as report:
         imported = import_embeddings(
             to,
             source,
             encoder=encoder,
+            encoder_from=encoder_from,
             dataset=dataset,
             samples=samples,
             on=on,
@@ -196,12 +209,18 @@ def embeddings(
             threads=threads,
             missing=missing or (),
             text=text or (),
-            on_progress=lambda share: report(f"{_stage(share)} {encoder}", share),
+            on_progress=lambda share: report(f"{_stage(share)} {encoder or ''}".rstrip(), share),
+            on_encoder=tell,
         )
-    bad = f", {counted(imported.bad, 'bad one')} {_BAD[on_bad_vectors]}" if imported.bad else ""
+    if encoder is not None:
+        tell(encoder, imported)
+
+
+def _tell_imported(encoder: str, imported: Imported, where: str, on_bad: OnBadVectors) -> None:
+    bad = f", {counted(imported.bad, 'bad one')} {_BAD[on_bad]}" if imported.bad else ""
     vectors = counted(imported.n, "vector")
     values = counted(imported.d, f"{imported.dtype} value")
-    typer.echo(f"{vectors} of {values} as encoder {encoder!r}, dataset {dataset!r} of {to}{bad}")
+    typer.echo(f"{vectors} of {values} as encoder {encoder!r}, {where}{bad}")
     if imported.slides is not None:
         typer.echo(_counts(imported.slides))
     _tell(imported.notes)

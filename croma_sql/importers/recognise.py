@@ -35,6 +35,7 @@ from croma_sql.importers.leading import (
     without_leading,
 )
 from croma_sql.importers.listing import Listing, Options
+from croma_sql.importers.naming import HOW, Naming
 from croma_sql.importers.sources import Coordinates, SourceFile
 from croma_sql.importers.together import checked, described, one_of_each_slide
 from croma_sql.interrupt import apart
@@ -42,6 +43,7 @@ from croma_sql.places import is_local, place
 
 OnFiles = Callable[[int, int], None]
 Recognise = Callable[[Path, Listing, Options], SourceFile | Coordinates | None]
+Answer = SourceFile | Coordinates | SourceError | None
 Remarks = Callable[[Sequence[SourceFile], Listing, Options], list[str]]
 
 
@@ -126,7 +128,80 @@ def recognised(
             f"the format {options.as_format!r} is not known; --as can be {', '.join(FORMATS)}"
         )
     found = find(source)
-    here = _recognise_all(found, options, on_progress)
+    here = _read_all(_looked_at(found, options, on_progress))
+    return _together(source, found, here, options, coordinates)
+
+
+def recognised_by_encoder(
+    source: str | Path,
+    options: Options,
+    names: Naming,
+    coordinates: str | Path | None = None,
+    on_progress: OnFiles | None = None,
+) -> dict[str, Recognised | SourceError]:
+    """Recognise files of several encoders, each by itself, or say what is wrong with its files.
+
+    Parameters
+    ----------
+    names : which encoder a file is of
+    others : as in `recognised`
+
+    Returns
+    -------
+    by encoder, in the order of names; under the empty name what is of no encoder
+
+    Raises
+    ------
+    SourceError
+        No file is of any encoder.
+    """
+    found = find(source)
+    here = _looked_at(found, options, on_progress)
+    of: dict[str, dict[Path, Answer]] = {}
+    shared: dict[Path, Answer] = {}
+    for path, answer in here.items():
+        if isinstance(answer, SourceFile):
+            of.setdefault(names.name(answer) or "", {})[path] = answer
+        elif isinstance(answer, SourceError):
+            of.setdefault(names.of_path(path) or "", {})[path] = answer
+        else:
+            shared[path] = answer
+    if not of.keys() - {""}:
+        raise SourceError(
+            f"{source}: no file of vectors has an encoder by {names.said!r}, of "
+            f"{counted(len(of.get('', {})), 'file')}. {HOW}"
+        )
+    return {
+        name: _of_encoder(name, source, found, of[name] | shared, options, coordinates)
+        for name in sorted(of)
+    }
+
+
+def _of_encoder(
+    name: str,
+    source: str | Path,
+    found: Found,
+    here: dict[Path, Answer],
+    options: Options,
+    coordinates: str | Path | None,
+) -> Recognised | SourceError:
+    try:
+        files = _read_all(here)
+        if name:
+            return _together(source, found, files, options, coordinates)
+        strays = [str(path) for path, file in files.items() if isinstance(file, SourceFile)]
+        return SourceError(f"{counted(len(strays), 'file')} of no encoder: {listed(strays)}")
+    except SourceError as error:
+        return error
+
+
+def _together(
+    source: str | Path,
+    found: Found,
+    here: dict[Path, SourceFile | Coordinates | None],
+    options: Options,
+    coordinates: str | Path | None,
+) -> Recognised:
     sources = [file for file in here.values() if isinstance(file, SourceFile)]
     known = [file for file in here.values() if isinstance(file, Coordinates)]
     left = [path for path, file in here.items() if file is None]
@@ -173,7 +248,7 @@ def _remarks(sources: Sequence[SourceFile], listing: Listing, options: Options) 
 
 
 def _coordinates(source: str | Path, options: Options) -> list[Coordinates]:
-    here = _recognise_all(find(source), Options(slide_id=options.slide_id))
+    here = _read_all(_looked_at(find(source), Options(slide_id=options.slide_id)))
     known = [file for file in here.values() if isinstance(file, Coordinates)]
     if not known:
         raise SourceError(
@@ -183,15 +258,15 @@ def _coordinates(source: str | Path, options: Options) -> list[Coordinates]:
     return known
 
 
-def _recognise_all(
+def _looked_at(
     found: Found, options: Options, on_progress: OnFiles | None = None
-) -> dict[Path, SourceFile | Coordinates | None]:
-    """Ask for every file, in threads, and say of all that cannot be read in one message."""
+) -> dict[Path, Answer]:
+    """Ask for every file, in threads."""
     given = found.paths[0] if len(found.paths) == 1 else None
     ask = partial(_ask, listing=found.listing, options=options, given=given)
     threads = _THREADS_LOCAL if is_local(found.listing.root) else _THREADS_REMOTE
     pool = ThreadPoolExecutor(threads, thread_name_prefix="recognise")
-    answers: dict[Path, SourceFile | Coordinates | SourceError | None] = {}
+    answers: dict[Path, Answer] = {}
 
     def work() -> None:
         with pool:
@@ -204,6 +279,11 @@ def _recognise_all(
 
     apart(work, partial(pool.shutdown, wait=False, cancel_futures=True), meanwhile=tell)
     tell()
+    return answers
+
+
+def _read_all(answers: dict[Path, Answer]) -> dict[Path, SourceFile | Coordinates | None]:
+    """Say of all files that cannot be read in one message."""
     problems = [(path, error) for path, error in answers.items() if isinstance(error, SourceError)]
     if problems:
         (_, first), *others = problems

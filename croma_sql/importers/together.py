@@ -57,12 +57,13 @@ def checked(sources: Sequence[SourceFile], name: str) -> None:
             f"{name} holds vectors of {_counted(levels)}. A dataset is of one level: "
             "import them one by one, giving the folder of each or a glob"
         )
-    named = [source for source in sources if _encoder(source) is not None]
-    encoders = _grouped(named, lambda source: repr(_encoder(source)))
+    named = [source for source in sources if encoder_of(source) is not None]
+    encoders = _grouped(named, lambda source: repr(encoder_of(source)))
     if len(encoders) > 1:
         raise SourceError(
             f"{name} holds vectors of more than one encoder, as their writers say: "
-            f"{_counted(encoders)}. Import them one by one, giving the folder of each or a glob"
+            f"{_counted(encoders)}. Import them one by one, giving the folder of each or a glob, "
+            "or all with --encoder-from attribute"
         )
 
 
@@ -144,7 +145,7 @@ def _stem(path: Path) -> str:
 
 def _kind(source: SourceFile) -> str:
     kind = f"{_WRITERS.get(source.format, source.format)}: {_LEVELS[source.level]}"
-    encoder = _encoder(source)
+    encoder = encoder_of(source)
     kind += "" if encoder is None else f", encoder {encoder!r}"
     kind += "".join(
         told.format(source.attributes[name])
@@ -157,7 +158,8 @@ def _kind(source: SourceFile) -> str:
     return kind
 
 
-def _encoder(source: SourceFile) -> str | None:
+def encoder_of(source: SourceFile) -> str | None:
+    """Read the encoder that the writer of a file names."""
     names = (source.attributes[name] for name in _ENCODER if name in source.attributes)
     return next((str(name) for name in names), None)
 

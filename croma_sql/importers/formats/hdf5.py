@@ -157,9 +157,10 @@ def _nested(file: "h5py.File", path: Path) -> str:
     """Find the vectors of the one group that has any; empty: there are none."""
     found = nested_vectors(file, VECTORS)
     if len(found) > 1:
+        last = found[0].rpartition("/")[2]
         raise SourceError(
             f"{path} holds vectors of several encoders, {listed(found, show=10)}. Name one with "
-            f"--embedding {found[0]}"
+            f"--embedding {found[0]}, or import all: --encoder-from 'array:{{encoder}}/{last}'"
         )
     return found[0] if found else ""
 

@@ -1,13 +1,15 @@
 """Which datasets of an HDF5 file are vectors, coordinates, or text of tiles."""
 
+import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from croma_sql.importers.formats.companions import COORDINATES, coordinates_among
 from croma_sql.importers.formats.places import PLACED
-from croma_sql.importers.hdf5_datasets import dataset
+from croma_sql.importers.hdf5_datasets import dataset, opened
 
 if TYPE_CHECKING:
     import h5py
@@ -27,6 +29,24 @@ def nested_vectors(file: "h5py.File", names: Sequence[str]) -> list[str]:
 
     file.visititems(visit)
     return sorted(found)
+
+
+def arrays_like(paths: Sequence[Path], pattern: re.Pattern[str]) -> dict[str, str]:
+    """Find datasets of HDF5 files by a pattern: what its group matches, and the dataset."""
+    import h5py
+
+    found: dict[str, str] = {}
+
+    def visit(name: str, item: object) -> None:
+        match = pattern.fullmatch(name)
+        if match is not None and isinstance(item, h5py.Dataset):
+            found[match[1]] = name
+
+    for path in paths:
+        if path.suffix.lower() in (".h5", ".hdf5"):
+            with opened(path, to_read=False) as file:
+                file.visititems(visit)
+    return found
 
 
 def coordinates_beside(file: "h5py.File", vectors: str, n: int) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ from croma_sql.importers.formats import arrays, croma
 from croma_sql.importers.formats.patches import is_metadata
 from croma_sql.importers.listing import Options
 from croma_sql.importers.missing import Missing
-from croma_sql.importers.recognise import OnFiles, recognised
+from croma_sql.importers.recognise import OnFiles, Recognised, recognised
 from croma_sql.importers.sources import SourceFile
 from croma_sql.importers.tables import is_path, name_of
 from croma_sql.importers.vectors import WHOLE
@@ -19,6 +20,7 @@ from croma_sql.places import place
 from croma_sql.udfs.threads import available_cores
 from croma_sql.vectors import OnBadVectors
 from croma_sql.warehouse import layout
+from croma_sql.warehouse.data.by_encoder import Files, OnEncoder, import_each, of_encoders
 from croma_sql.warehouse.data.imported import Done, Imported
 from croma_sql.warehouse.data.whole import import_whole
 from croma_sql.warehouse.slides.asked import Asked
@@ -31,7 +33,8 @@ def import_embeddings(
     warehouse: str | Path,
     source: Any,
     *,
-    encoder: str,
+    encoder: str | None = None,
+    encoder_from: str | None = None,
     dataset: str,
     samples: Any = None,
     on: str | None = None,
@@ -48,6 +51,7 @@ def import_embeddings(
     missing: str | Sequence[str] = (),
     text: str | Sequence[str] = (),
     on_progress: Callable[[float], None] | None = None,
+    on_encoder: OnEncoder | None = None,
 ) -> Imported:
     """Import vectors of an encoder, in the precision they come in.
 
@@ -63,6 +67,12 @@ def import_embeddings(
     source : path or URL, glob, frame, or (n, d) array
         A .npy file or an array has no ids: its rows are those of ``ids``, else of ``samples``.
     encoder, dataset : str
+    encoder_from : str, optional
+        By slide, in place of ``encoder``: where the name of each file's encoder is, for files of
+        several. ``path:NAME`` for folders ``NAME=<encoder>``; ``path:PATTERN`` for parts of the
+        path, as in ``path:features_{encoder}`` or ``path:{encoder}/*/features.npy``; ``attribute``
+        for the encoder that the writer names, or ``attribute:NAME``; ``array:PATTERN`` for arrays
+        of HDF5 files, as in ``array:{encoder}/features``.
     samples : path or frame, or by slide several of them, optional
         The samples of the dataset, imported too as by `import_samples`. By slide: attributes of
         samples, slides or patients, joined as by `croma_sql.join_attributes`.
@@ -98,6 +108,8 @@ def import_embeddings(
         Gets the share of vectors read, in [0, 1]; by slide a
         `croma_sql.warehouse.data.imported.Done`, which is one that also counts slides, after one
         of files that have been looked at.
+    on_encoder : callable, optional
+        With ``encoder_from``: gets the name of each encoder and what was imported, one by one.
 
     Returns
     -------
@@ -106,6 +118,7 @@ def import_embeddings(
     Raises
     ------
     SourceError
+        Some encoders cannot be imported; the others are, and the next run goes on.
         See `croma_sql.importers`; also ids that do not match the samples one to one, dimensions
         that differ within the encoder, and tiles that are not those of other encoders.
     WarehouseError
@@ -117,8 +130,14 @@ def import_embeddings(
     tables = [table for table in given if table is not None]
     if as_format is None and not tables and ids is None and _has_manifest(source):
         as_format = croma.FORMAT
+    if (encoder is None) == (encoder_from is None):
+        raise SourceError(
+            "give the name of the encoder with --encoder (Python: encoder=), or where it is in "
+            "each file with --encoder-from (Python: encoder_from=)"
+        )
     if _is_whole(source, as_format):
         only_by_slide = {
+            "encoder_from": encoder_from,
             "on": on,
             "coordinates": coordinates,
             "leading_columns": leading_columns or None,
@@ -130,7 +149,7 @@ def import_embeddings(
         return import_whole(
             warehouse,
             source,
-            encoder=encoder,
+            encoder=encoder or "",
             dataset=dataset,
             samples=tables[0] if tables else None,
             ids=ids,
@@ -154,19 +173,48 @@ def import_embeddings(
     lacking = [path for path in options.samples if not path.exists()]
     if lacking:  # told before hours of reading
         raise SourceError(f"{lacking[0]} does not exist")
-    found = recognised(source, options, coordinates, on_progress and _counting(on_progress))
     asked = Asked(
-        root=layout.create_warehouse(warehouse),
-        encoder=encoder,
+        root=place(warehouse),
+        encoder=encoder or "",
         dataset=dataset,
         prefix=prefix,
         embedding=embedding,
         on_bad_vectors=on_bad_vectors,
-        cohort=[table for table in tables if not _has_been_read(table, found.sources)],
+        cohort=tables,
         on=on,
         missing=options.missing,
         threads=checked_threads(threads) or min(available_cores(), MOST_THREADS),
     )
+    on_files = on_progress and _counting(on_progress)
+    if encoder_from is None:
+        found = recognised(source, options, coordinates, on_files)
+        return _import(warehouse, asked, found, on_progress)
+    files = of_encoders(source, options, encoder_from, coordinates, on_files)
+    return import_each(
+        files, partial(_import_one, warehouse, asked, on_progress=on_progress), on_encoder
+    )
+
+
+def _import_one(
+    warehouse: str | Path,
+    asked: Asked,
+    files: Files,
+    on_progress: Callable[[float], None] | None = None,
+) -> Imported:
+    if isinstance(files.found, SourceError):
+        raise files.found
+    asked = replace(asked, encoder=files.encoder, embedding=files.embedding)
+    return _import(warehouse, asked, files.found, on_progress)
+
+
+def _import(
+    warehouse: str | Path,
+    asked: Asked,
+    found: Recognised,
+    on_progress: Callable[[float], None] | None,
+) -> Imported:
+    cohort = [table for table in asked.cohort if not _has_been_read(table, found.sources)]
+    asked = replace(asked, root=layout.create_warehouse(warehouse), cohort=cohort)
     imported = import_slides(asked, found.sources, on_progress)
     return replace(imported, notes=[*found.notes, *imported.notes])
 

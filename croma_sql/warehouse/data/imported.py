@@ -1,7 +1,7 @@
 """What an import tells."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 
@@ -35,6 +35,8 @@ class Imported:
     bad : vectors without direction among those imported, left out or written as NULL
     slides : of an import by slide
     notes : what was recognised, left alone, not matched; a sentence each
+    encoders : of an import of several encoders, each by name; n and bad are then of all, d and
+        dtype of the first
     """
 
     n: int
@@ -43,6 +45,7 @@ class Imported:
     bad: int
     slides: Slides | None = None
     notes: Sequence[str] = ()
+    encoders: Mapping[str, "Imported"] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
