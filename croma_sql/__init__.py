@@ -13,6 +13,8 @@ from croma_sql.errors import (
     HarmonisationError,
     ScoringError,
     SourceError,
+    StaleError,
+    StaleWarning,
     StatisticsError,
     WarehouseError,
 )
@@ -66,6 +68,8 @@ __all__ = [
     "Progress",
     "ScoringError",
     "SourceError",
+    "StaleError",
+    "StaleWarning",
     "StatisticsError",
     "WarehouseError",
     "__version__",

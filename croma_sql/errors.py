@@ -36,6 +36,14 @@ class HarmonisationError(CromaSqlError):
     """Vectors that cannot be harmonised: nothing to compare, or effects that are not told apart."""
 
 
+class StaleError(CromaSqlError):
+    """Numbers that are out of date, which ``strict`` refuses."""
+
+
+class StaleWarning(UserWarning):
+    """Numbers that are out of date: vectors, samples or benchmark have changed since."""
+
+
 def counted(n: int, noun: str) -> str:
     """Count things for a message: ``1 slide``, ``2 slides``."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -27,7 +28,7 @@ from croma_sql.cli import (
     strata,
     summary,
 )
-from croma_sql.errors import CromaSqlError
+from croma_sql.errors import CromaSqlError, StaleWarning
 from croma_sql.version import __version__
 
 INTERRUPTED = 130
@@ -36,7 +37,7 @@ _TYPERS_OWN = (typer.Abort, BrokenPipeError)  # and whatever has an exit code
 
 class _Verbs(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
-        with _heeding_ctrl_c() as came:
+        with _heeding_ctrl_c() as came, _telling_stale():
             try:
                 return super().invoke(ctx)
             except KeyboardInterrupt:
@@ -73,6 +74,25 @@ def _heeding_ctrl_c() -> Iterator[threading.Event]:
         yield came
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _telling_stale() -> Iterator[None]:
+    """Say on stderr what is out of date, each sentence once; other warnings go where they went."""
+    told = set()
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def say(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
+            if not issubclass(category, StaleWarning):
+                show(message, category, *where, **more)
+            elif str(message) not in told:
+                told.add(str(message))
+                typer.echo(f"croma-sql: {message}", err=True)
+
+        warnings.simplefilter("always", StaleWarning)
+        warnings.showwarning = say
+        yield
 
 
 def _sentence(error: Exception) -> str:

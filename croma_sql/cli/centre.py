@@ -5,11 +5,12 @@ from typing import Annotated
 import polars as pl
 import typer
 
-from croma_sql.cli.options import Benchmark, Encoder, Form, Output, Warehouse, check_output
+from croma_sql.cli.options import Benchmark, Encoder, Form, Output, Strict, Warehouse, check_output
 from croma_sql.cli.output import Format, write
 from croma_sql.progress import progress_bars
 from croma_sql.reports.reading import query
 from croma_sql.warehouse.scoring.centre import ScoredCentre, score_centre
+from croma_sql.warehouse.scoring.schemas import CENTRE
 
 IN_ORDER = "ORDER BY benchmark, fm_si NULLS LAST, encoder"
 SHOWN = 3
@@ -25,6 +26,7 @@ def centre(
     folds: Annotated[int, typer.Option(help="Parts in which probes predict.", min=2)] = 5,
     seed: Annotated[int, typer.Option(help="Of k-means and of the folds.", min=0)] = 0,
     threads: Annotated[int | None, typer.Option(help="Default: all cores.", min=1)] = None,
+    strict: Strict = False,
     form: Form = Format.table,
     output: Output = None,
 ) -> None:
@@ -50,7 +52,7 @@ def centre(
         typer.echo("no encoder has vectors of these benchmarks' samples; import embeddings first")
         return
     asked = {"benchmark": benchmark, "encoder": encoder}
-    found = query(warehouse, "FROM centre_encoding", asked, IN_ORDER)
+    found = query(warehouse, "FROM centre_encoding", asked, IN_ORDER, of=CENTRE, strict=strict)
     write(_told(found) if form is Format.table else found, form, output)
     for scored in done:
         for line in _notes(scored):
@@ -69,4 +71,5 @@ def _notes(scored: ScoredCentre) -> list[str]:
 
 def _told(found: pl.DataFrame) -> pl.DataFrame:
     """Leave out of a table what says nothing."""
-    return found.drop([column.name for column in found if column.null_count() == len(found)])
+    silent = [column.name for column in found if column.null_count() == len(found)]
+    return found.drop(silent, *([] if found["is_stale"].any() else ["is_stale"]))

@@ -14,6 +14,7 @@ from croma_sql.cli.options import (
     M,
     Output,
     Seed,
+    Strict,
     Warehouse,
     check_output,
 )
@@ -33,6 +34,7 @@ def compare(
     include_harmonised: IncludeHarmonised = False,
     draws: Draws = 2000,
     seed: Seed = 0,
+    strict: Strict = False,
     form: Form = Format.table,
     output: Output = None,
 ) -> None:
@@ -49,7 +51,9 @@ def compare(
     if overall and benchmark is not None:
         raise typer.BadParameter("--overall is over all benchmarks; leave --benchmark out")
     if overall:
-        found = reports.compare_overall(warehouse, m=m, include_harmonised=include_harmonised)
+        found = reports.compare_overall(
+            warehouse, m=m, include_harmonised=include_harmonised, strict=strict
+        )
     elif pairs:
         found = reports.compare_pairs(
             warehouse,
@@ -58,6 +62,7 @@ def compare(
             include_harmonised=include_harmonised,
             draws=draws,
             seed=seed,
+            strict=strict,
         )
     else:
         found = reports.compare(
@@ -67,6 +72,7 @@ def compare(
             include_harmonised=include_harmonised,
             draws=draws,
             seed=seed,
+            strict=strict,
         )
     write(_told(found) if form is Format.table else found, form, output)
     if not include_harmonised and not pairs:

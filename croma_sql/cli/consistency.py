@@ -14,6 +14,7 @@ from croma_sql.cli.options import (
     IncludeHarmonised,
     Output,
     Seed,
+    Strict,
     Warehouse,
     check_output,
 )
@@ -22,6 +23,7 @@ from croma_sql.progress import progress_bars
 from croma_sql.reports.reading import query
 from croma_sql.statistics.correlation import FEWEST
 from croma_sql.warehouse.scoring.consistency import ScoredConsistency, score_consistency
+from croma_sql.warehouse.scoring.schemas import CONSISTENCY
 
 TOLD = (
     "benchmark", "encoder", "n_units", "d_cos", "relative_d_cos", "mr_1nn", "top_5", "mantel_r",
@@ -75,6 +77,7 @@ def consistency(
     include_harmonised: IncludeHarmonised = False,
     draws: Draws = 2000,
     seed: Seed = 0,
+    strict: Strict = False,
     threads: Annotated[int | None, typer.Option(help="Default: all cores.", min=1)] = None,
     form: Form = Format.table,
     output: Output = None,
@@ -119,6 +122,7 @@ def consistency(
             include_harmonised=include_harmonised,
             draws=draws,
             seed=seed,
+            strict=strict,
         )
     elif agreement:
         found = reports.consistency_agreement(
@@ -127,6 +131,7 @@ def consistency(
             include_harmonised=include_harmonised,
             draws=draws,
             seed=seed,
+            strict=strict,
         )
     elif by:
         found = reports.consistency_strata(
@@ -137,12 +142,17 @@ def consistency(
             group=group,
             draws=draws,
             seed=seed,
+            strict=strict,
         )
     elif by_pair:
         asked = {"benchmark": benchmark, "encoder": encoder}
-        found = query(warehouse, "FROM acquisition_pairs", asked, IN_ORDER)
+        found = query(
+            warehouse, "FROM acquisition_pairs", asked, IN_ORDER, of=CONSISTENCY, strict=strict
+        )
     else:
-        found = reports.consistency_summary(warehouse, benchmark=benchmark, encoder=encoder)
+        found = reports.consistency_summary(
+            warehouse, benchmark=benchmark, encoder=encoder, strict=strict
+        )
         if form is Format.table:
             found = found.select(TOLD)
     write(_told(found) if form is Format.table else found, form, output)
@@ -192,7 +202,7 @@ def _told(found: pl.DataFrame) -> pl.DataFrame:
     ]
     silent += [
         name
-        for name in ("n_left_out", "is_control", "is_harmonised")
+        for name in ("n_left_out", "is_control", "is_harmonised", "is_stale")
         if name in found.columns and not found[name].sum()
     ]
     return intervals_beside(found.drop(silent))

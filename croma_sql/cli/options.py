@@ -23,6 +23,7 @@ IncludeHarmonised = Annotated[
     ),
 ]
 Form = Annotated[Format, typer.Option("--format")]
+Strict = Annotated[bool, typer.Option("--strict", help="Refuse numbers that are out of date.")]
 Output = Annotated[
     Path | None,
     typer.Option(help="A .csv, .json, .parquet or .arrow file instead of stdout."),

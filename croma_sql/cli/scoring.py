@@ -9,7 +9,7 @@ import typer
 from croma_sql.cli.options import Warehouse
 from croma_sql.cli.output import print_table
 from croma_sql.progress import progress_bars
-from croma_sql.session import connect
+from croma_sql.session import opened
 from croma_sql.warehouse.scoring import scores
 
 
@@ -58,7 +58,7 @@ def score(
     if with_vectors.is_empty():
         typer.echo("no encoder has vectors of these benchmarks' samples; import embeddings first")
         return
-    with connect(warehouse) as con:
+    with opened(warehouse)[0] as con:
         summary = con.sql("FROM encoder_summary").pl()
     counts = [
         name for name in ("n_undefined", "left_out", "searched_again") if with_vectors[name].sum()

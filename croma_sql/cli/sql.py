@@ -6,12 +6,13 @@ import duckdb
 import polars as pl
 import typer
 
-from croma_sql.cli.options import Form, Output, Warehouse, check_output
+from croma_sql.cli.options import Form, Output, Strict, Warehouse, check_output
 from croma_sql.cli.output import KINDS, Format, write
 from croma_sql.errors import CromaSqlError
 from croma_sql.exports.tables import failed, write_relation
 from croma_sql.interrupt import interruptibly
-from croma_sql.session import VIEWS, connect
+from croma_sql.session import VIEWS, opened
+from croma_sql.warehouse.states.telling import of_tables, tables_read, tell
 
 ANSWERED = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN, duckdb.StatementType.MULTI)
 SCORE = ("typed_neighbour_files", "score {}")
@@ -33,6 +34,7 @@ def sql(
     query: str,
     form: Form = Format.table,
     output: Output = None,
+    strict: Strict = False,
 ) -> None:
     """Run one query over the views of a warehouse.
 
@@ -40,7 +42,9 @@ def sql(
     """
     form = check_output(form, output)
     _check_is_query(query)
-    with connect(warehouse) as con:
+    con, stored = opened(warehouse)
+    with con:
+        tell(of_tables(stored, tables_read(query)), warehouse, strict)
         con.execute(
             "SET python_enable_replacements = false"
         )  # a name means a table, not a variable

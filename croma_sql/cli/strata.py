@@ -14,6 +14,7 @@ from croma_sql.cli.options import (
     M,
     Output,
     Seed,
+    Strict,
     Warehouse,
     check_output,
 )
@@ -44,6 +45,7 @@ def strata(
     m: M = reports.PUBLISHED_M,
     draws: Draws = 2000,
     seed: Seed = 0,
+    strict: Strict = False,
     form: Form = Format.table,
     output: Output = None,
 ) -> None:
@@ -57,11 +59,20 @@ def strata(
         raise typer.BadParameter("--by is a table of its own; leave --tail and --attribute out")
     if by:
         found = reports.strata(
-            warehouse, by, benchmark=benchmark, encoder=encoder, m=m, draws=draws, seed=seed
+            warehouse,
+            by,
+            benchmark=benchmark,
+            encoder=encoder,
+            m=m,
+            draws=draws,
+            seed=seed,
+            strict=strict,
         )
         write(intervals_beside(found) if form is Format.table else found, form, output)
         return
-    margins = reports.read_margins(warehouse, benchmark=benchmark, encoder=encoder, m=m)
+    margins = reports.read_margins(
+        warehouse, benchmark=benchmark, encoder=encoder, m=m, strict=strict
+    )
     if tail:
         names = attribute or attribute_names(margins, [*LEVELS, "margin", "group_id"])
         found = enrichment(margins, names, by=LEVELS)

@@ -16,6 +16,7 @@ from croma_sql.cli.options import (
     M,
     Output,
     Seed,
+    Strict,
     Warehouse,
     check_output,
 )
@@ -44,6 +45,7 @@ def summary(
     ] = False,
     draws: Draws = 2000,
     seed: Seed = 0,
+    strict: Strict = False,
     form: Form = Format.table,
     output: Output = None,
 ) -> None:
@@ -62,6 +64,7 @@ def summary(
         intervals=intervals,
         draws=draws,
         seed=seed,
+        strict=strict,
     )
     write(intervals_beside(_told(found)) if form is Format.table else found, form, output)
     if not include_harmonised and protocol is Protocol.median_k:
@@ -82,7 +85,8 @@ def _told(found: pl.DataFrame) -> pl.DataFrame:
         silent.append("n_undefined")
     if found["croma"].equals(found["pooled_median"]):
         silent.append("pooled_median")
-    silent += [name for name in ("is_control", "is_harmonised") if not found[name].any()]
+    flags = ("is_control", "is_harmonised", "is_stale")
+    silent += [name for name in flags if not found[name].any()]
     order = [column for name in ("croma", "f0", "ltm10") for column in _with_interval(found, name)]
     rest = [name for name in found.columns if name not in order]
     at = rest.index("ltm05")

@@ -30,6 +30,7 @@ def to_anndata(
     query: str | None = None,
     key: str = "croma",
     on: str | None = None,
+    strict: bool = False,
 ) -> Matched:
     """Add margins to the observations of an AnnData in memory.
 
@@ -49,6 +50,8 @@ def to_anndata(
         ``croma_d_os``. With another for each, several encoders or benchmarks stand side by side.
     on : str, optional
         Column of ``obs`` that holds sample ids, as of slides; default the names of observations.
+    strict : bool
+        Refuse margins that are out of date. Without it they come with a `croma_sql.StaleWarning`.
 
     Returns
     -------
@@ -62,7 +65,7 @@ def to_anndata(
         scored.
     """
     scope = {"benchmark": benchmark, "encoder": encoder, "subset": subset}
-    rows = _rows(warehouse, scope, m, query, key)
+    rows = _rows(warehouse, scope, m, query, key, strict)
     if on is not None and on not in adata.obs:
         raise _no_column(on, list(adata.obs))
     ids = adata.obs_names if on is None else adata.obs[on]
@@ -84,6 +87,7 @@ def export_anndata(
     query: str | None = None,
     key: str = "croma",
     on: str | None = None,
+    strict: bool = False,
 ) -> Matched:
     """Write an .h5ad once more, with margins beside its observations.
 
@@ -95,7 +99,7 @@ def export_anndata(
     warehouse : path
     source, output : paths to .h5ad on this machine
         ``output`` appears whole or not at all; it may be ``source``.
-    benchmark, encoder, subset, m, query, key, on
+    benchmark, encoder, subset, m, query, key, on, strict
         As in `to_anndata`.
 
     Returns
@@ -115,7 +119,7 @@ def export_anndata(
         if on is not None and on not in columns:
             raise _no_column(on, columns)
         ids, taken = read(obs[on or obs.attrs[INDEX]]), [*columns, *obs]
-    added, matched = beside(_rows(warehouse, scope, m, query, key), list(ids), taken)
+    added, matched = beside(_rows(warehouse, scope, m, query, key, strict), list(ids), taken)
     with replacing(output) as file, source.open("rb") as original:
         shutil.copyfileobj(original, file)
         file.flush()
@@ -126,15 +130,17 @@ def export_anndata(
     return matched
 
 
-def _rows(warehouse: str | Path, scope: Scope, m: int, query: str | None, key: str) -> pl.DataFrame:
+def _rows(
+    warehouse: str | Path, scope: Scope, m: int, query: str | None, key: str, strict: bool
+) -> pl.DataFrame:
     if query is None:
-        return margins_of_samples(warehouse, scope, m, key)
+        return margins_of_samples(warehouse, scope, m, key, strict)
     if any(scope.values()):
         raise CromaSqlError(
             "a query says itself which benchmark and encoder its rows are of; leave --benchmark, "
             "--encoder and --subset out"
         )
-    return rows_of_samples(warehouse, query)
+    return rows_of_samples(warehouse, query, strict)
 
 
 def _on_this_machine(where: str | Path) -> Path:

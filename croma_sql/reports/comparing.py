@@ -9,7 +9,7 @@ from croma_sql.cohort import checked_m
 from croma_sql.connection import open_duckdb
 from croma_sql.errors import StatisticsError
 from croma_sql.reports.each import each_benchmark, subset_column
-from croma_sql.reports.reading import PUBLISHED_M, nothing, query, read_margins
+from croma_sql.reports.reading import MARGINS, PUBLISHED_M, nothing, query, read_margins
 from croma_sql.statistics import differences, rank_stability
 from croma_sql.udfs.doors.duckdb_functions import register
 
@@ -24,12 +24,13 @@ def compare(
     include_harmonised: bool = False,
     draws: int = 2000,
     seed: int = 0,
+    strict: bool = False,
 ) -> pl.DataFrame:
     """Rank encoders, say how far the ranks hold, and who is on the Pareto frontier.
 
     Parameters
     ----------
-    warehouse, benchmark, m : as in `read_margins`
+    warehouse, benchmark, m, strict : as in `read_margins`
     include_harmonised : bool
         Rank harmonised encoders too, beside those that they were made from.
     draws, seed : int
@@ -50,7 +51,7 @@ def compare(
     StatisticsError
         As `read_margins`.
     """
-    frame = read_margins(warehouse, benchmark=benchmark, m=m).select(*OF_MARGINS)
+    frame = read_margins(warehouse, benchmark=benchmark, m=m, strict=strict).select(*OF_MARGINS)
     marks = _marks(warehouse, include_harmonised)
     stable = each_benchmark(
         frame.join(marks, on="encoder"),
@@ -104,13 +105,14 @@ def compare_pairs(
     include_harmonised: bool = False,
     draws: int = 2000,
     seed: int = 0,
+    strict: bool = False,
 ) -> pl.DataFrame:
     """Differences in median margin between every two encoders (`croma_sql.differences`).
 
     Parameters and samples as in `compare`. Controls are among the encoders; harmonised ones are
     where they are included.
     """
-    frame = read_margins(warehouse, benchmark=benchmark, m=m).select(*OF_MARGINS)
+    frame = read_margins(warehouse, benchmark=benchmark, m=m, strict=strict).select(*OF_MARGINS)
     if not include_harmonised:
         marks = _marks(warehouse, include_harmonised)
         frame = frame.join(marks.filter("is_harmonised"), on="encoder", how="anti")
@@ -121,7 +123,11 @@ def compare_pairs(
 
 
 def compare_overall(
-    warehouse: str | Path, *, m: int = PUBLISHED_M, include_harmonised: bool = False
+    warehouse: str | Path,
+    *,
+    m: int = PUBLISHED_M,
+    include_harmonised: bool = False,
+    strict: bool = False,
 ) -> pl.DataFrame:
     """Mean ranks over all benchmarks, and the frontier among them: encoder_mean_ranks_at.
 
@@ -134,6 +140,8 @@ def compare_overall(
         "FROM encoder_mean_ranks_at($m, include_harmonised := $include_harmonised) "
         "ORDER BY mean_rank NULLS LAST, encoder",
         {"m": checked_m(m), "include_harmonised": include_harmonised},
+        of=MARGINS,
+        strict=strict,
     )
     if found.is_empty():
         raise StatisticsError(nothing(warehouse, None, None))

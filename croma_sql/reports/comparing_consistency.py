@@ -24,6 +24,7 @@ def compare_consistency(
     include_harmonised: bool = False,
     draws: int = 2000,
     seed: int = 0,
+    strict: bool = False,
 ) -> pl.DataFrame:
     """Rank encoders by consistency, and say how far the ranks hold when units are drawn again.
 
@@ -34,7 +35,7 @@ def compare_consistency(
 
     Parameters
     ----------
-    warehouse, benchmark : as in `consistency_summary`
+    warehouse, benchmark, strict : as in `consistency_summary`
     group : column name, default 'unit'
         What is drawn, with all its units: an attribute of units, where several of them are not
         independent, as tiles of one slide.
@@ -63,7 +64,7 @@ def compare_consistency(
         different numbers of units, since how often a unit is found again depends on how many there
         are to choose from.
     """
-    rows = _by_metric(warehouse, benchmark, group, include_harmonised)
+    rows = _by_metric(warehouse, benchmark, group, include_harmonised, strict)
     found = _compared(rows, rank_stability, controls="is_unranked", draws=draws, seed=seed)
     on = ["benchmark", "encoder"]
     return found.join(_flags(warehouse), on=on, maintain_order="left").select(
@@ -92,6 +93,7 @@ def compare_consistency_pairs(
     include_harmonised: bool = False,
     draws: int = 2000,
     seed: int = 0,
+    strict: bool = False,
 ) -> pl.DataFrame:
     """Differences in consistency between every two encoders (`croma_sql.differences`).
 
@@ -107,7 +109,7 @@ def compare_consistency_pairs(
         ``n_left_out``; ``first_collapse_reason`` and ``second_collapse_reason``, of the view
         ``collapse_check``: a lower ``d_cos`` of such an encoder is no merit.
     """
-    rows = _by_metric(warehouse, benchmark, group, include_harmonised)
+    rows = _by_metric(warehouse, benchmark, group, include_harmonised, strict)
     if not include_harmonised:
         rows = rows.filter(~pl.col("is_harmonised"))
     found = _compared(rows, differences, draws=draws, seed=seed)
@@ -153,10 +155,14 @@ def _compared(
 
 
 def _by_metric(
-    warehouse: str | Path, benchmark: str | None, group: str, include_harmonised: bool
+    warehouse: str | Path,
+    benchmark: str | None,
+    group: str,
+    include_harmonised: bool,
+    strict: bool,
 ) -> pl.DataFrame:
     """One row per unit, encoder and metric, of metrics that the encoder has of any unit."""
-    units = read_units(warehouse, benchmark, None)
+    units = read_units(warehouse, benchmark, None, strict)
     _check_as_many(units)
     rows = units.select("benchmark", "encoder", "unit", groups(units, group), *METRICS)
     long = rows.join(_flags(warehouse), on=["benchmark", "encoder"]).unpivot(

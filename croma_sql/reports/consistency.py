@@ -11,13 +11,18 @@ from croma_sql.reports.reading import query
 from croma_sql.reports.units import METRICS, UNIT, groups, nothing_compared, read_units
 from croma_sql.statistics import bootstrap, spearman
 from croma_sql.statistics.frames import as_names, read_columns
+from croma_sql.warehouse.scoring.schemas import CONSISTENCY
 
 RANKED = ("d_cos", "mr_1nn", "mantel_r", "intra_distance", "iok_10")
 BOUNDS = tuple(f"{name}{end}" for name in METRICS for end in ("", "_lo", "_hi"))
 
 
 def consistency_summary(
-    warehouse: str | Path, *, benchmark: str | None = None, encoder: str | None = None
+    warehouse: str | Path,
+    *,
+    benchmark: str | None = None,
+    encoder: str | None = None,
+    strict: bool = False,
 ) -> pl.DataFrame:
     """Table of encoders: metrics of consistency, and whether they are due to collapse.
 
@@ -27,6 +32,8 @@ def consistency_summary(
     benchmark, encoder : str, optional
         Only this one; default all that have been compared. An encoder is checked for collapse
         against all others, whether they are asked for or not.
+    strict : bool
+        Refuse numbers that are out of date. Without it they come with a `croma_sql.StaleWarning`.
 
     Returns
     -------
@@ -39,6 +46,8 @@ def consistency_summary(
     ------
     StatisticsError
         Nothing compared, or not under these names.
+    StaleError
+        With ``strict``: vectors, samples or benchmark have changed since.
     """
     found = query(
         warehouse,
@@ -49,6 +58,8 @@ def consistency_summary(
         {"benchmark": benchmark, "encoder": encoder},
         "ORDER BY benchmark, collapse_reason IS NOT NULL, mr_1nn DESC, "
         "mantel_r DESC NULLS LAST, encoder",
+        of=CONSISTENCY,
+        strict=strict,
     )
     if found.is_empty():
         raise StatisticsError(nothing_compared(warehouse, benchmark, encoder))
@@ -64,12 +75,13 @@ def consistency_strata(
     group: str = UNIT,
     draws: int = 2000,
     seed: int = 0,
+    strict: bool = False,
 ) -> pl.DataFrame:
     """Metrics of consistency by attributes of the units, with bootstrap intervals.
 
     Parameters
     ----------
-    warehouse, benchmark, encoder : as in `consistency_summary`
+    warehouse, benchmark, encoder, strict : as in `consistency_summary`
     by : column name or names
         Of the view ``unit_consistency``: any attribute that has one value within a unit. NULL is a
         value.
@@ -97,7 +109,7 @@ def consistency_strata(
         )
     names = list(dict.fromkeys(["benchmark", "encoder", *given]))
     levels = [f"level {i}" for i in range(len(names))]  # an attribute may be called as a result is
-    units = read_units(warehouse, benchmark, encoder)
+    units = read_units(warehouse, benchmark, encoder, strict)
     numbered = read_columns(units, names).rename(dict(zip(names, levels, strict=True)))
     rows = units.select("benchmark", *METRICS).hstack([groups(units, group), *numbered])
     sides = [
@@ -126,12 +138,13 @@ def consistency_agreement(
     include_harmonised: bool = False,
     draws: int = 2000,
     seed: int = 0,
+    strict: bool = False,
 ) -> pl.DataFrame:
     """Spearman correlations of the five metrics of consistency over encoders, with intervals.
 
     Parameters
     ----------
-    warehouse, benchmark : as in `consistency_summary`
+    warehouse, benchmark, strict : as in `consistency_summary`
     include_harmonised : bool
         Take harmonised encoders too, beside those that they were made from.
     draws, seed : int
@@ -161,6 +174,8 @@ def consistency_agreement(
         "USING (benchmark, encoder) "
         "JOIN (SELECT encoder, is_control FROM encoders) USING (encoder)",
         {"benchmark": benchmark},
+        of=CONSISTENCY,
+        strict=strict,
     )
     if found.is_empty():
         raise StatisticsError(nothing_compared(warehouse, benchmark, None))

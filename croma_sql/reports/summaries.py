@@ -12,6 +12,7 @@ from croma_sql.reports.each import each_benchmark, subset_column
 from croma_sql.reports.reading import PUBLISHED_M, nothing, query, read_margins
 from croma_sql.statistics import bootstrap
 from croma_sql.statistics.frames import read_columns
+from croma_sql.warehouse.scoring.schemas import EDGES
 
 STATISTICS = ("croma", "f0", "ltm10")
 COUNTS = ("n", "n_undefined", "n_groups")
@@ -30,12 +31,13 @@ def summary(
     intervals: bool = False,
     draws: int = 2000,
     seed: int = 0,
+    strict: bool = False,
 ) -> pl.DataFrame:
     """Table of encoders: median margin, tail, and where scored with k, RI, MaRI and accuracies.
 
     Parameters
     ----------
-    warehouse, benchmark, encoder, m : as in `read_margins`
+    warehouse, benchmark, encoder, m, strict : as in `read_margins`
     protocol : {'median_k', 'k_star'}
         At which k fixed-k metrics are read: the lower median over encoders (controls and harmonised
         encoders left out), or each encoder's own. An encoder that is not asked for counts in the
@@ -72,12 +74,15 @@ def summary(
         "$m, protocol := $protocol, include_harmonised := $include_harmonised)",
         asked,
         "ORDER BY benchmark, croma DESC NULLS LAST, encoder",
+        of=EDGES,
+        strict=strict,
     )
     if panel.is_empty():
         raise StatisticsError(nothing(warehouse, benchmark, encoder))
     if not intervals:
         return panel
-    frame = read_margins(warehouse, benchmark=benchmark, encoder=encoder, m=m)
+    of_margins = {name: value for name, value in asked.items() if name != "protocol"}
+    frame = query(warehouse, "FROM margins_at($m)", of_margins)
     bounds = _bootstrap(frame, ["benchmark", "encoder"], draws, seed)
     return panel.join(
         bounds.drop(*COUNTS, *STATISTICS),
@@ -95,12 +100,13 @@ def strata(
     m: int = PUBLISHED_M,
     draws: int = 2000,
     seed: int = 0,
+    strict: bool = False,
 ) -> pl.DataFrame:
     """Margins by attributes of the samples, with cluster-bootstrap intervals.
 
     Parameters
     ----------
-    warehouse, benchmark, encoder, m : as in `read_margins`
+    warehouse, benchmark, encoder, m, strict : as in `read_margins`
     by : column name or names
         Of the view ``margins``: ``label``, ``confounder`` or any attribute. NULL is a value.
     draws, seed : int
@@ -126,7 +132,7 @@ def strata(
             "rename it in the frame that read_margins gives and ask bootstrap"
         )
     levels = list(dict.fromkeys(["benchmark", "encoder", *given]))
-    frame = read_margins(warehouse, benchmark=benchmark, encoder=encoder, m=m)
+    frame = read_margins(warehouse, benchmark=benchmark, encoder=encoder, m=m, strict=strict)
     found = _bootstrap(frame, levels, draws, seed)
     return found.sort("benchmark", "encoder", "croma", *given, nulls_last=True)
 

@@ -16,7 +16,7 @@ from croma_sql.statistics.rows import Codes, codes
 NOT_ATTRIBUTES = frozenset(
     {
         "benchmark", "encoder", "subset", "sample_id", "group_id", "matched", "d_so", "d_os",
-        "margin", "undefined_reason",
+        "margin", "undefined_reason", "is_stale",
     }
 )  # fmt: skip
 ROLES = ("label", "confounder")  # of some attribute, as a rule: the attribute's name says more

@@ -53,6 +53,20 @@ class ScoresFile:
     path: Path
 
 
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Files of a warehouse at one time, so that what reads many of them lists them once.
+
+    embeddings, scores : see `embeddings_files`, `scores_files`; samples, benchmarks : by name
+    """
+
+    root: Path
+    embeddings: list[EmbeddingsFile]
+    samples: dict[str, Path]
+    benchmarks: dict[str, Path]
+    scores: list[ScoresFile]
+
+
 def create_warehouse(root: str | Path) -> Path:
     """Make a folder a warehouse; one that already is stays as it is.
 
@@ -183,6 +197,17 @@ def samples_files(root: Path) -> dict[str, Path]:
 def encoders_files(root: Path) -> list[Path]:
     """List the file of the attributes of encoders, where there is one."""
     return list(_inside(root, "encoders.parquet"))
+
+
+def listing(root: Path) -> Listing:
+    """List the files of a warehouse."""
+    return Listing(
+        root,
+        embeddings_files(root),
+        samples_files(root),
+        benchmarks_files(root),
+        scores_files(root),
+    )
 
 
 def embeddings_files(root: Path) -> list[EmbeddingsFile]:

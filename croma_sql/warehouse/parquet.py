@@ -54,9 +54,13 @@ def metadata(about: dict[str, Any]) -> dict[bytes, bytes]:
 
 
 def read_metadata(path: Path) -> dict[str, Any]:
-    """Read what `metadata` put into a file; empty where another tool wrote it."""
+    """Read what `metadata` put into a file; empty where another tool wrote it.
+
+    Errors as `read_footer`.
+    """
+    found = read_footer(path).metadata or {}
     try:
-        about = json.loads((read_footer(path).metadata or {})[METADATA_KEY])
+        about = json.loads(found[METADATA_KEY])
     except (KeyError, ValueError, RecursionError):
         return {}
     return about if isinstance(about, dict) else {}

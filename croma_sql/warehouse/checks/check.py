@@ -23,9 +23,16 @@ from croma_sql.warehouse.data.encoders import validated
 from croma_sql.warehouse.data.samples import check_ids, check_names, read_ids
 from croma_sql.warehouse.data.tile_columns import lost_columns, told
 from croma_sql.warehouse.parquet import read_table
+from croma_sql.warehouse.states.stored import stored_tables
+from croma_sql.warehouse.states.telling import sentence, tell
 
 
-def check(warehouse: str | Path, on_progress: Callable[[float], None] | None = None) -> list[str]:
+def check(
+    warehouse: str | Path,
+    on_progress: Callable[[float], None] | None = None,
+    *,
+    strict: bool = False,
+) -> list[str]:
     """Verify every file of a warehouse against the contract.
 
     Parameters
@@ -33,13 +40,15 @@ def check(warehouse: str | Path, on_progress: Callable[[float], None] | None = N
     warehouse : path
     on_progress : callable, optional
         Gets the share of files verified, in [0, 1].
+    strict : bool
+        Count as wrong what is out of date. Without it, there is a `croma_sql.StaleWarning`: such
+        tables are whole, but they are not of the vectors, samples or benchmarks that there are now.
 
     Returns
     -------
     list of str
-        What is wrong, one sentence a fault, naming the file; empty if nothing is. Scores that are
-        out of date are no fault (`info` tells), nor are samples without a vector (`score` names
-        those that a benchmark needs).
+        What is wrong, one sentence a fault, naming the file; empty if nothing is. Samples without
+        a vector are no fault (`score` names those that a benchmark needs).
     """
     root = frozen(layout.open_warehouse(warehouse))
     try:
@@ -56,6 +65,12 @@ def check(warehouse: str | Path, on_progress: Callable[[float], None] | None = N
             problems.append(f"{what} cannot be checked ({type(error).__name__}: {error})")
         if on_progress is not None:
             on_progress((done + 1) / len(steps))
+    if not problems or strict:
+        stale = [one for one in stored_tables(root) if one.state == "stale"]
+        if not strict:
+            tell(stale, warehouse, strict=False)
+        elif stale:
+            problems.append(sentence(stale, warehouse))
     return list(dict.fromkeys(problems))
 
 

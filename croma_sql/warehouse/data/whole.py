@@ -37,6 +37,7 @@ from croma_sql.warehouse.data.samples import (
 )
 from croma_sql.warehouse.data.sources import Record, write_sources
 from croma_sql.warehouse.data.tile_columns import as_tiles
+from croma_sql.warehouse.identities import Content
 from croma_sql.warehouse.parquet import WRITING, metadata
 from croma_sql.warehouse.publish import locked, publishing
 
@@ -229,6 +230,7 @@ def _write(
     kind = pa.list_(pa.from_numpy_dtype(dtype), d)
     schema = pa.schema({"sample_id": pa.string(), "embedding": kind})
     bad: list[str] = []
+    content = Content()
     done = summed = 0
     with pq.ParquetWriter(
         file, schema, use_dictionary=False, write_statistics=["sample_id"], **WRITING
@@ -250,9 +252,9 @@ def _write(
                     "margin: --on-bad-vectors null"
                 )
             table = pa.table([some_ids, _column(matrix, kind, ~usable)], schema=schema)
-            writer.write_table(
-                table.filter(pa.array(usable)) if on_bad_vectors == "drop" else table
-            )
+            stored = table.filter(pa.array(usable)) if on_bad_vectors == "drop" else table
+            content.add(stored)
+            writer.write_table(stored)
             summed = checksum(matrix, ~usable, summed)
             done += len(matrix)
             if on_progress is not None:
@@ -260,7 +262,8 @@ def _write(
         if len(bad) == done:
             raise SourceError(f"{vectors.name}: not one of the {done} vectors has a direction")
         dropped = bad if on_bad_vectors == "drop" else []
-        writer.add_key_value_metadata(metadata({"format": layout.FORMAT, "dropped": dropped}))
+        about = {"format": layout.FORMAT, "dropped": dropped}
+        writer.add_key_value_metadata(metadata(about | content.about()))
     imported = Imported(done - len(dropped), d, str(dtype), len(bad))
     null = {"n_dropped": len(dropped), "n_null": len(bad) - len(dropped)}
     return imported, null | {"d": d, "dtype": str(dtype), "checksum": summed}

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -148,7 +147,10 @@ def pool(
     recipe = Recipe(encoder, _names(by), how, datasets, prefix)
     if to == encoder:
         raise WarehouseError(f"{to!r} cannot be pooled into itself; name the new encoder with --to")
-    find = partial(origin, root, recipe, dataset)
+
+    def find() -> Origin:
+        return origin(layout.listing(root), recipe, dataset)
+
     source = find()
     check_replaceable(root, to, dataset, source.about)
     target = layout.embeddings_path(root, to, dataset)

@@ -7,12 +7,13 @@ from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
-from croma_sql.errors import CromaSqlError, WarehouseError, listed
+from croma_sql.errors import WarehouseError, listed
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.data.samples import POOLED, sample_ids
+from croma_sql.warehouse.data.samples import POOLED, read_ids
 from croma_sql.warehouse.derived.groups import COUNT, SAMPLE
+from croma_sql.warehouse.identities import identity
 from croma_sql.warehouse.parquet import read_footer, read_metadata
-from croma_sql.warehouse.scoring.plan import fingerprint
+from croma_sql.warehouse.scoring.made_of import MADE_OF, digest_of, maker
 
 How = Literal["mean", "max", "mean-normalised"]
 
@@ -49,8 +50,12 @@ class Origin:
     about: dict[str, Any]
 
 
-def origin(root: Path, recipe: Recipe, dataset: str) -> Origin:
+def origin(files: layout.Listing, recipe: Recipe, dataset: str) -> Origin:
     """Find what is pooled into a dataset, and describe it.
+
+    Parameters
+    ----------
+    files : of the warehouse, as they are now
 
     Raises
     ------
@@ -60,23 +65,28 @@ def origin(root: Path, recipe: Recipe, dataset: str) -> Origin:
     """
     if recipe.how not in get_args(How):
         raise WarehouseError(f"how is {recipe.how!r}; it is one of {', '.join(get_args(How))}")
-    found = _vectors(root, recipe)
+    found = _vectors(files, recipe)
     if dataset in found:
         raise WarehouseError(
             f"dataset {dataset!r} is what is pooled; give the new samples a dataset of their own"
         )
-    there = layout.samples_files(root)
+    there = files.samples
     before = described(there[dataset]) if dataset in there else None
-    known = sample_ids(root, dataset) if dataset in there and before is None else None
+    known = read_ids(there[dataset]) if dataset in there and before is None else None
     sources = {*found, *(before["datasets"] if before else [])}
     datasets = {name: there[name] for name in sorted(sources) if name in there}
     asked = asdict(recipe) | {"by": _named(recipe.by, datasets.values())}
     if before is not None:
         _check_alike(before, asked, dataset)
-    files = [path for name in sorted(found) for path in found[name]]
+    vectors = [path for name in sorted(found) for path in found[name]]
     rows = pa.table({SAMPLE: pa.array([], pa.string()) if known is None else known})
-    made = {"fingerprint": fingerprint([*files, *datasets.values()], rows, (), asked)}
-    return Origin(files, datasets, known, asked | made)
+    made = {
+        **maker(),
+        "vectors": sorted(map(identity, vectors)),
+        "samples": {name: identity(path) for name, path in datasets.items()},
+        "known": digest_of(rows),
+    }
+    return Origin(vectors, datasets, known, asked | {MADE_OF: made})
 
 
 def described(path: Path) -> dict[str, Any] | None:
@@ -85,16 +95,6 @@ def described(path: Path) -> dict[str, Any] | None:
     return (
         about if isinstance(about, dict) and {"by", "prefix", "datasets"} <= about.keys() else None
     )
-
-
-def status_of(root: Path, about: dict[str, Any], dataset: str) -> str:
-    """Tell whether pooled vectors are those of their source now: 'up to date', or why not."""
-    asked = {name: value for name, value in about.items() if name != "fingerprint"}
-    try:
-        found = origin(root, Recipe(**asked), dataset)
-    except (CromaSqlError, TypeError) as error:
-        return str(error)
-    return "up to date" if found.about == about else "stale"
 
 
 def check_replaceable(root: Path, to: str, dataset: str, about: dict[str, Any]) -> None:
@@ -113,16 +113,16 @@ def check_replaceable(root: Path, to: str, dataset: str, about: dict[str, Any]) 
         if before is None:
             raise WarehouseError(f"{there}, and pooling did not make them; {cure}")
         for name, value in about.items():
-            if name != "fingerprint" and before.get(name) != value:
+            if name != MADE_OF and before.get(name) != value:
                 was = f"{name} {before.get(name)!r}, not {value!r}"
                 raise WarehouseError(f"{there}, pooled with {was}; {cure}")
 
 
-def _vectors(root: Path, recipe: Recipe) -> dict[str, list[Path]]:
+def _vectors(files: layout.Listing, recipe: Recipe) -> dict[str, list[Path]]:
     """Files of the encoder's vectors, by dataset."""
     found: dict[str, list[Path]] = {}
     encoders = set()
-    for file in layout.embeddings_files(root):
+    for file in files.embeddings:
         encoders.add(file.encoder)
         if file.encoder == recipe.encoder:
             found.setdefault(file.dataset, []).append(file.path)

@@ -16,6 +16,7 @@ from croma_sql.vectors import Matrix, in_memory, with_direction
 from croma_sql.warehouse.data.embedding_files import ROWS_AT_ONCE, read_vectors
 from croma_sql.warehouse.derived.groups import NOWHERE, SAMPLE, Groups
 from croma_sql.warehouse.derived.pooled import How
+from croma_sql.warehouse.identities import Content
 from croma_sql.warehouse.parquet import WRITING, metadata, read_footer
 from croma_sql.warehouse.scoring.vectors import Shape
 
@@ -75,6 +76,7 @@ def write(
     schema = pa.schema({SAMPLE: pa.string(), "embedding": kind})
     ids = groups.table.column(SAMPLE)
     lost: list[str] = []
+    content = Content()
     with pq.ParquetWriter(
         file, schema, use_dictionary=False, write_statistics=[SAMPLE], **WRITING
     ) as writer:
@@ -85,14 +87,16 @@ def write(
             some_ids = ids[some].filter(pa.array(there))
             lost += some_ids.filter(pa.array(_without_direction(matrix, how))).to_pylist()
             column = pa.FixedSizeListArray.from_arrays(pa.array(matrix.reshape(-1)), type=kind)
-            writer.write_table(pa.table([some_ids, column], schema=schema))
+            table = pa.table([some_ids, column], schema=schema)
+            content.add(table)
+            writer.write_table(table)
         if lost:
             raise WarehouseError(
                 f"the {how} of {len(lost)} groups has no direction, as their vectors cancel or are "
                 f"beyond what {shape.dtype} holds: {listed(lost)}. Pool by other attributes, or in "
                 "another way with --how (Python: by=, how=)"
             )
-        writer.add_key_value_metadata(metadata(about))
+        writer.add_key_value_metadata(metadata(about | content.about()))
 
 
 def _kept(

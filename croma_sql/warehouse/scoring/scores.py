@@ -1,16 +1,16 @@
 """The search over a benchmark and an encoder, kept as Parquet and done once.
 
-A file is up to date when its fingerprint is that of the vectors, the benchmark's rows and the
-version now, and it is as deep as asked. It is written whole or not at all: an interrupted run goes
-on where it stopped.
+A file is up to date when it was made of the vectors, the benchmark's rows and the version that
+there are now, and it is as deep as asked. It is written whole or not at all: an interrupted run
+goes on where it stopped.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,15 +25,18 @@ from croma_sql.version import __version__
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks.every import for_every
 from croma_sql.warehouse.benchmarks.margin import Benchmark
-from croma_sql.warehouse.parquet import read_footer, read_metadata
+from croma_sql.warehouse.parquet import read_metadata
 from croma_sql.warehouse.publish import publishing
 from croma_sql.warehouse.scoring.edge_tables import GroupWriter, nearest_table, typed_table
+from croma_sql.warehouse.scoring.made_of import MADE_OF
 from croma_sql.warehouse.scoring.memory import checked_memory
 from croma_sql.warehouse.scoring.parts import Part, search_parts
 from croma_sql.warehouse.scoring.plan import Work, plan
-from croma_sql.warehouse.scoring.schemas import EDGES
+from croma_sql.warehouse.scoring.schemas import EDGES, Table
 
 PUBLISHED_M = 5  # of the view margins
+
+DEPTH_IN_OTHER = {"typed_neighbours": "m", "neighbours": "k"}  # of the metadata
 
 Outcome = Literal["scored", "up to date", "no vectors"]
 OnUndefined = Literal["error", "null"]
@@ -147,9 +150,7 @@ def _score(
     if not work.files:
         return Scored(work.benchmark, work.encoder, "no vectors")
     n, left_out = len(work.rows), work.left_out
-    kept = _kept(root, work)
-    if not wanted.k:
-        _check_readable(layout.scores_path(root, "neighbours", work.benchmark, work.encoder))
+    kept = _kept(root, work, wanted)
     deepest = Wanted(
         max(wanted.m, kept.wanted.m),
         max(wanted.k, kept.wanted.k),
@@ -176,36 +177,43 @@ class _Kept:
     n_undefined: int
 
 
-def _kept(root: Path, work: Work) -> _Kept:
+def _kept(root: Path, work: Work, wanted: Wanted) -> _Kept:
+    paths = {name: layout.scores_path(root, name, work.benchmark, work.encoder) for name in EDGES}
+    there = {name: _about(path) for name, path in paths.items() if path.exists()}
     depth = dict.fromkeys(EDGES, 0)
-    up_to_date, n_undefined, first_ranks = True, 0, False
-    for edges in EDGES:
-        path = layout.scores_path(root, edges, work.benchmark, work.encoder)
-        if not path.exists():
-            continue
-        about = read_metadata(path)
+    up_to_date, n_undefined = True, 0
+    for edges, about in there.items():
         whole = all(isinstance(about.get(name), int) for name in ("depth", "n_undefined"))
-        fresh = whole and work.is_up_to_date(path)
+        fresh = whole and about.get(MADE_OF) == work.made_of
         up_to_date = up_to_date and fresh
-        if edges == "typed_neighbours":
-            first_ranks = about.get("first_ranks") is True
         if fresh:
             depth[edges], n_undefined = about["depth"], about["n_undefined"]
-        elif isinstance(about.get("depth"), int):
-            depth[edges] = max(0, min(about["depth"], len(work.rows)))
+        else:
+            depth[edges] = max(0, min(_depth(edges, there), len(work.rows)))
+    if "neighbours" in there and not depth["neighbours"] and not wanted.k:
+        raise ScoringError(
+            f"{paths['neighbours']} is damaged, and nothing tells how deep it was. Score with --k "
+            "to make it again, or delete the file"
+        )
+    of_ranks = there.get("typed_neighbours") or there.get("neighbours") or {}
+    first_ranks = of_ranks.get("first_ranks") is True
     kept = Wanted(depth["typed_neighbours"], depth["neighbours"], first_ranks)
     return _Kept(kept, up_to_date, n_undefined)
 
 
-def _check_readable(neighbours: Path) -> None:
-    """Refuse what can neither be kept nor, since no k was asked for, be made again."""
-    if neighbours.exists():
-        try:
-            read_footer(neighbours)
-        except SourceError as error:
-            raise ScoringError(
-                f"{error}. Score with --k to make it again, or delete the file"
-            ) from error
+def _about(path: Path) -> dict[str, Any]:
+    """Read what a table says of itself; nothing of a damaged one, which is made again."""
+    try:
+        return read_metadata(path)
+    except SourceError:
+        return {}
+
+
+def _depth(edges: Table, there: Mapping[Any, dict[str, Any]]) -> int:
+    """Tell how deep a table is that is to be made again; of a damaged one the other knows."""
+    name = DEPTH_IN_OTHER[edges]
+    told = [there[edges].get("depth"), *(about.get(name) for about in there.values())]
+    return next((depth for depth in told if isinstance(depth, int)), 0)
 
 
 def _write_scores(
@@ -233,7 +241,9 @@ def _write_scores(
         made = {
             "format": layout.FORMAT,
             "version": __version__,
-            "fingerprint": work.fingerprint,
+            MADE_OF: work.made_of,
+            "m": wanted.m,
+            "k": wanted.k,
             "n_undefined": len(reasons),
             "first_ranks": wanted.first_ranks,
         }

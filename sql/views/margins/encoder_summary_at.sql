@@ -7,12 +7,13 @@
 --         many of them are NULL and left out of all that follows; croma: the median margin, for a
 --         benchmark with subsets the median of the subsets' medians (each contrast weighs the same);
 --         pooled_median: the median over all margins, the same thing where there are no subsets;
---         f0; ltm05, ltm10, ltm20: lower-tail means; is_harmonised: as in encoders
+--         f0; ltm05, ltm10, ltm20: lower-tail means; is_harmonised: as in encoders; is_stale: as
+--         in margins_at
 -- NULL    a statistic without any defined margin
 CREATE OR REPLACE MACRO encoder_summary_at(m) AS TABLE
 WITH
     scored AS MATERIALIZED (
-        SELECT benchmark, encoder, subset, margin
+        SELECT benchmark, encoder, subset, margin, is_stale
         FROM margins_at(m)
     ),
     subsets AS (
@@ -35,7 +36,8 @@ WITH
             f0(margin) AS f0,
             ltm(margin, 0.05) AS ltm05,
             ltm(margin, 0.10) AS ltm10,
-            ltm(margin, 0.20) AS ltm20
+            ltm(margin, 0.20) AS ltm20,
+            bool_or(is_stale) AS is_stale
         FROM scored
         GROUP BY benchmark, encoder
     )
@@ -50,7 +52,8 @@ SELECT
     ltm05,
     ltm10,
     ltm20,
-    is_harmonised
+    is_harmonised,
+    is_stale
 FROM pooled
 JOIN headline USING (benchmark, encoder)
 JOIN (SELECT encoder, is_harmonised FROM main.encoders) USING (encoder);
