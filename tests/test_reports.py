@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import croma_sql
 from croma_sql import reports
+from croma_sql.cli import strata as strata_verb
 from croma_sql.cli.app import app
 
 SELECT = "SELECT sample_id, label, confounder, group_id FROM samples"
@@ -72,6 +73,7 @@ def test_summary_is_the_panel_with_intervals(root):
         )
         for column in ("k", "ri", "mari", "bio_bacc", "conf_bacc", "support", "tau"):
             assert row[column] == of_fixed[column]
+        assert row["n_fixed_k"] == of_fixed["n"]
         interval = expected.row(by_predicate=pl.col("encoder") == name, named=True)
         assert (row["ltm10_lo"], row["ltm10_hi"]) == (interval["lo"], interval["hi"])
         assert row["is_control"] == (name == "c")
@@ -228,8 +230,8 @@ def test_tables_read_well(root):
     assert (code, err) == (0, "")
     header = out.split("\n")[1]
     assert header.split() == [
-        "benchmark", "encoder", "is_control", "n", "croma", "f0", "ltm10", "k", "bio_bacc",
-        "conf_bacc", "ri", "mari", "support",
+        "benchmark", "encoder", "is_control", "n", "croma", "f0", "ltm10", "k", "n_fixed_k",
+        "bio_bacc", "conf_bacc", "ri", "mari", "support",
     ]  # fmt: skip
     number = r"-?\d\.\d{4}"
     assert re.search(rf"all +b +False +160 +({number} \({number} to {number}\) +){{3}}\d", out)
@@ -237,6 +239,39 @@ def test_tables_read_well(root):
     assert re.search(rf"all +c +True +160 +{number} \({number} to {number}\) +NULL", out)
     out = run("strata", root, "--encoder", "b", "--benchmark", "all")[1]
     assert re.search(r"all +b +1 +\S+ (=|IS|>|<)", out)
+
+
+def test_a_table_of_tails_shows_both_tails_and_no_attribute_twice(root):
+    code, out, _ = run("strata", root, "--encoder", "b", "--benchmark", "all", "--tail")
+    assert code == 0
+    assert "worst_decile" in out
+    rows = as_json("strata", root, "--encoder", "b", "--benchmark", "all", "--tail")
+    names = {row["attribute"] for row in rows}
+    margins = reports.read_margins(root, encoder="b", benchmark="all")
+    for role in ("label", "confounder"):
+        same = [n for n in names - {role} if margins[role].to_list() == margins[n].to_list()]
+        assert not (role in names and same)
+
+
+def test_an_open_end_of_an_odds_ratio_is_said(tmp_path):
+    """It was lo 0.0000, hi NULL."""
+    cohort = random_cohort(0, n=160, d=8, groups=32)
+    tiles = cohort.frame()
+    first = tiles["group_id"] == tiles["group_id"][0]
+    tiles = tiles.with_columns(rare=pl.when(first).then(pl.lit("yes")).otherwise(pl.lit("no")))
+    croma_sql.import_embeddings(
+        tmp_path, tiles.drop("rare"), encoder="e", dataset="d", samples=tiles
+    )
+    croma_sql.add_benchmark(tmp_path, "b", SELECT)
+    croma_sql.score(tmp_path)
+    margins = croma_sql.read_margins(tmp_path)
+    found = croma_sql.enrichment(margins, "rare", tails="worst_decile", min_size=1)
+    open_end = strata_verb._first_of_each_tail(
+        found.with_columns(benchmark=pl.lit("b"), encoder=pl.lit("e"))
+    )
+    for row in open_end.filter(hi="no limit").rows(named=True):
+        assert row["lo"] is None or row["lo"] > 0
+    assert (open_end["hi"] == "no limit").any()
 
 
 def test_a_tau_that_means_nothing_is_told_on_stderr(tmp_path):

@@ -6,7 +6,8 @@
 -- input   m: neighbours per type, 1 to the depth scored; protocol: 'median_k' or 'k_star', at which k
 --         the fixed-k metrics are read, see fixed_k_summary; include_harmonised: whether harmonised
 --         encoders count in the median
--- output  is_control and is_harmonised of encoders, columns of encoder_summary_at, and k, bio_bacc, conf_bacc, ri, mari, support, tau and
+-- output  is_control and is_harmonised of encoders, columns of encoder_summary_at, and k, n_fixed_k (samples with a vector: what RI and its like
+--         are over, more than have a margin), bio_bacc, conf_bacc, ri, mari, support, tau and
 --         tau_warning of fixed_k_summary; is_stale: of either, see stored_tables
 -- NULL    fixed-k metrics of what has not been scored with --k, or is left without a k
 CREATE OR REPLACE MACRO encoder_panel_at(m, protocol := 'median_k', include_harmonised := false) AS TABLE
@@ -17,6 +18,7 @@ SELECT
     summary.is_harmonised,
     summary.* EXCLUDE (benchmark, encoder, is_harmonised, is_stale),
     fixed.k,
+    fixed.n AS n_fixed_k,
     fixed.bio_bacc,
     fixed.conf_bacc,
     fixed.ri,
