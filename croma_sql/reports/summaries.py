@@ -81,7 +81,7 @@ def summary(
         raise StatisticsError(nothing(warehouse, benchmark, encoder))
     if not intervals:
         return panel
-    of_margins = {name: value for name, value in asked.items() if name != "protocol"}
+    of_margins = {name: asked[name] for name in ("m", "benchmark", "encoder")}
     frame = query(warehouse, "FROM margins_at($m)", of_margins)
     bounds = _bootstrap(frame, ["benchmark", "encoder"], draws, seed)
     return panel.join(
