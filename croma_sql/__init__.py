@@ -3,6 +3,7 @@
 from croma_sql.acquisitions.compared import Consistency
 from croma_sql.acquisitions.paired import consistency
 from croma_sql.arrays import margins, neighbours, typed_neighbours
+from croma_sql.cells import design, design_problems
 from croma_sql.centre.clustering import clustering
 from croma_sql.centre.probes import probes
 from croma_sql.centre.silhouettes import silhouettes
@@ -89,6 +90,8 @@ __all__ = [
     "consistency_strata",
     "consistency_summary",
     "create_warehouse",
+    "design",
+    "design_problems",
     "differences",
     "enrichment",
     "export_anndata",

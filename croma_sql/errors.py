@@ -1,7 +1,8 @@
 """Errors a user can act on: each names file, column and first rows, and says how to mend it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
+from typing import Any
 
 
 class CromaSqlError(ValueError):
@@ -25,7 +26,14 @@ class BenchmarkError(CromaSqlError):
 
 
 class ScoringError(CromaSqlError):
-    """Scoring that could not give every sample a margin."""
+    """Scoring that could not be done for every benchmark and encoder.
+
+    done : what became of each benchmark under each encoder, those that failed among them
+    """
+
+    def __init__(self, message: str, done: Sequence[Any] = ()) -> None:
+        super().__init__(message)
+        self.done = done
 
 
 class StatisticsError(CromaSqlError):

@@ -31,6 +31,7 @@ VIEWS = (  # each reads only what stands before it
     "margins/encoder_summary_at",
     "margins/encoder_summary",
     "margins/dominant_confounders",
+    "margins/benchmark_design",
     "fixed_k/neighbourhoods_of",
     "fixed_k/neighbourhoods_at",
     "fixed_k/knn_accuracy_of",

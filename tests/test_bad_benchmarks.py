@@ -135,8 +135,10 @@ def test_too_few_typed_neighbours(root):
         "SELECT undefined_reason, count(*) FROM margins GROUP BY 1"
     )
     assert sorted(stored.fetchall()) == sorted(reasons)
-    with raises("40 of 40 samples have no margin"):
-        croma_sql.score(root)
+    (kept,) = croma_sql.score(root)
+    assert (kept.outcome, kept.remembered) == ("up to date", True)
+    with raises("40 of 40 samples have no margin", "confounder 'rare' has"):
+        croma_sql.score(root, on_undefined="error")
 
 
 def test_samples_without_a_vector_of_an_encoder(root):

@@ -27,15 +27,22 @@ def for_every(
     benchmark: str | None,
     encoder: str | None,
     do: Callable[[Kind, str], Done],
+    failed: Callable[[str, str], Done],
 ) -> list[Done]:
     """Do something with every benchmark of a kind and every encoder, or with the one named.
 
     Benchmarks of the other kind are passed over.
 
+    Parameters
+    ----------
+    do : gets a benchmark and the name of an encoder
+    failed : says of the names of a benchmark and an encoder that they failed
+
     Raises
     ------
     ScoringError
-        What failed and why, after everything else has been done. Nothing of that kind or name.
+        What failed and why, after everything else has been done, with all that became of them as
+        ``done``. Nothing of that kind or name.
     """
     known = layout.benchmarks_files(root)
     names = _chosen(benchmark, list(known), "benchmark", root)
@@ -54,6 +61,7 @@ def for_every(
                 rows[asked] = rows_of(found)
         except CromaSqlError as error:
             failures.append(str(error))
+            done += [failed(name, one) for one in encoders]
             continue
         if not isinstance(found, kind):
             others.append(name)
@@ -63,13 +71,13 @@ def for_every(
                 done.append(do(found, one))
             except CromaSqlError as error:
                 failures.append(f"benchmark {name!r}, encoder {one!r}: {error}")
+                done.append(failed(name, one))
     keep_known(root, rows)
     if len(others) == len(names):
         what = f"benchmark {benchmark!r} is" if benchmark else f"all benchmarks of {root} are"
         raise ScoringError(f"{what} {OTHER[kind]}")
     if failures:
-        well = f"\n{len(done)} other(s) are done" if done else ""
-        raise ScoringError("\n".join(failures) + well)
+        raise ScoringError("\n".join(failures), done)
     return done
 
 

@@ -13,6 +13,7 @@ from typing import Literal
 import duckdb
 import pyarrow as pa
 
+from croma_sql.cells import benchmark_design, words_of_problems
 from croma_sql.connection import open_duckdb
 from croma_sql.errors import BenchmarkError, listed
 from croma_sql.interrupt import interruptibly
@@ -22,7 +23,7 @@ from croma_sql.warehouse.benchmarks.binding import Bound, bound_to, drawn_from
 from croma_sql.warehouse.benchmarks.margin import Benchmark, margin_benchmark
 from croma_sql.warehouse.benchmarks.paired import PairedBenchmark, is_paired, paired_benchmark
 from croma_sql.warehouse.benchmarks.rows import SHAPE
-from croma_sql.warehouse.benchmarks.texts import BenchmarkText, read_text
+from croma_sql.warehouse.benchmarks.texts import BenchmarkText, OnUndefined, read_text
 from croma_sql.warehouse.publish import publishing
 from croma_sql.warehouse.views import add_source, add_view, damaged
 
@@ -35,6 +36,7 @@ def add_benchmark(
     select: str,
     *,
     datasets: Sequence[str] | Literal["all"] | None = None,
+    on_undefined: OnUndefined | None = None,
 ) -> AnyBenchmark:
     """Keep a SELECT as a benchmark, after having run it.
 
@@ -59,6 +61,9 @@ def add_benchmark(
         come now; a dataset that `pool` made only where no row comes from another. ``'all'`` also
         lets in those that are imported or pooled later. It is kept as the first line of the file,
         ``-- datasets: ["biopsies"]``; a SELECT that begins with such a line needs no argument.
+    on_undefined : {'error', 'null'}, optional
+        What `score` makes of samples without a margin. With ``'null'`` a design is kept in which no
+        sample can have one, as one to measure the centre's encoding on.
 
     Returns
     -------
@@ -70,20 +75,23 @@ def add_benchmark(
     BenchmarkError
         Not one SELECT, other columns, NULLs, or SQL that fails. A sample twice in a subset, a
         subset without all its labels under all its confounders. A sample in two units or
-        acquisitions, fewer than two units that are under every acquisition.
+        acquisitions, fewer than two units that are under every acquisition. A design in which no
+        sample can have a margin, as where each label is under a confounder of its own.
 
     Examples
     --------
     >>> import tempfile
     >>> import croma_sql, polars as pl
     >>> warehouse = tempfile.mkdtemp()
-    >>> samples = pl.DataFrame({"sample_id": ["a", "b"], "class": [0, 1], "slide": [7, 8]})
+    >>> samples = pl.DataFrame(
+    ...     {"sample_id": list("abcd"), "class": [0, 0, 1, 1], "slide": [5, 6, 7, 8]}
+    ... )
     >>> n = croma_sql.import_samples(warehouse, samples, dataset="d")
     >>> add_benchmark(warehouse, "tumour", '''
     ...     SELECT sample_id, class AS label, slide % 2 AS confounder, slide AS group_id
     ...     FROM samples
     ... ''').rows.column("confounder").to_pylist()
-    ['1', '0']
+    ['1', '0', '1', '0']
     """
     root = layout.open_warehouse(warehouse)
     path = layout.benchmark_path(root, name)
@@ -93,7 +101,11 @@ def add_benchmark(
     if text.datasets is None:
         table, _ = _selected(root, name, text, Bound(tuple(layout.samples_files(root))))
         text = replace(text, datasets=_origin(root, table))
+    if on_undefined is not None:
+        text = replace(text, on_undefined=on_undefined)
     benchmark = run_benchmark(root, name, text)
+    if isinstance(benchmark, Benchmark) and text.on_undefined == "error":
+        _check_can_be_scored(benchmark)
     with publishing(path) as file:
         file.write(text.written().encode())
     return benchmark
@@ -111,6 +123,16 @@ def read_benchmark(root: Path, name: str) -> AnyBenchmark:
     except (OSError, UnicodeDecodeError) as error:
         raise BenchmarkError(f"{path} cannot be read: {error}") from error
     return run_benchmark(root, name, read_text(name, text))
+
+
+def remember(root: Path, benchmark: AnyBenchmark, on_undefined: OnUndefined) -> None:
+    """Keep with a benchmark what becomes of samples without a margin."""
+    if benchmark.bound.on_undefined != on_undefined:
+        path = layout.benchmark_path(root, benchmark.name)
+        text = read_text(benchmark.name, path.read_text(encoding="utf-8"))
+        if text.on_undefined != on_undefined:
+            with publishing(path) as file:
+                file.write(replace(text, on_undefined=on_undefined).written().encode())
 
 
 def run_benchmark(root: Path, name: str, text: BenchmarkText) -> AnyBenchmark:
@@ -137,6 +159,17 @@ def _selected(
                 f"benchmark {name!r} fails: {error}. {_seen(bound)}{SHAPE}"
             ) from error
     return table, known
+
+
+def _check_can_be_scored(benchmark: Benchmark) -> None:
+    """Refuse a design in which no sample has a margin, however few neighbours it is over."""
+    cells = benchmark_design(benchmark.rows, m=1)
+    if cells["n_undefined"].sum() == len(benchmark.rows):
+        raise BenchmarkError(
+            f"benchmark {benchmark.name!r}: no sample can have a margin. "
+            f"{'. '.join(words_of_problems(benchmark.rows, m=1))}. To keep it all the same, as for "
+            "croma-sql centre: --on-undefined null (Python: on_undefined='null')"
+        )
 
 
 def _origin(root: Path, table: pa.Table) -> tuple[str, ...] | None:

@@ -30,7 +30,7 @@ from croma_sql.warehouse.scoring.made_of import MADE_OF
 from croma_sql.warehouse.scoring.plan import Work, plan
 from croma_sql.warehouse.scoring.schemas import CENTRE, SCHEMAS
 
-Outcome = Literal["measured", "up to date", "no vectors"]
+Outcome = Literal["measured", "up to date", "no vectors", "failed"]
 OnShare = Callable[[float], None]
 
 
@@ -103,7 +103,7 @@ def score_centre(
     Raises
     ------
     ScoringError
-        What could not be measured and why, after everything else has been.
+        What could not be measured and why, after everything else has been; ``done`` has it all.
     StatisticsError
         Options that make no sense.
 
@@ -143,7 +143,10 @@ def score_centre(
         report = partial(on_progress or _ignore, rows.name, one)
         return _kept_or_measured(root, rows, one, how, report)
 
-    return for_every(root, Benchmark, benchmark, encoder, score_one)
+    def failed(name: str, one: str) -> ScoredCentre:
+        return ScoredCentre(name, one, "failed")
+
+    return for_every(root, Benchmark, benchmark, encoder, score_one, failed)
 
 
 def _ignore(*_: object) -> None:

@@ -31,7 +31,7 @@ from croma_sql.warehouse.scoring.made_of import MADE_OF, MadeOf
 from croma_sql.warehouse.scoring.plan import members_made_of, plan
 from croma_sql.warehouse.scoring.schemas import CONSISTENCY, MEMBERS, SCHEMAS
 
-Outcome = Literal["compared", "up to date", "no vectors"]
+Outcome = Literal["compared", "up to date", "no vectors", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def score_consistency(
     Raises
     ------
     ScoringError
-        What could not be compared and why, after everything else has been.
+        What could not be compared and why, after everything else has been; ``done`` has it all.
 
     Examples
     --------
@@ -161,7 +161,10 @@ def score_consistency(
         report = partial(on_progress or _ignore, rows.name, one)
         return _kept_or_compared(root, rows, one, how, report)
 
-    return for_every(root, PairedBenchmark, benchmark, encoder, compare_one)
+    def failed(name: str, one: str) -> ScoredConsistency:
+        return ScoredConsistency(name, one, "failed")
+
+    return for_every(root, PairedBenchmark, benchmark, encoder, compare_one, failed)
 
 
 def _ignore(*_: object) -> None:

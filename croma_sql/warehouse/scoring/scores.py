@@ -7,7 +7,7 @@ goes on where it stopped.
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +15,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from croma_sql.cells import words_of_problems
 from croma_sql.cohort import checked_k, checked_m, checked_threads
 from croma_sql.edges import margins_of
 from croma_sql.errors import ScoringError, SourceError, listed
@@ -25,6 +26,8 @@ from croma_sql.version import __version__
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks.every import for_every
 from croma_sql.warehouse.benchmarks.margin import Benchmark
+from croma_sql.warehouse.benchmarks.selects import remember
+from croma_sql.warehouse.benchmarks.texts import OnUndefined
 from croma_sql.warehouse.parquet import read_metadata
 from croma_sql.warehouse.publish import publishing
 from croma_sql.warehouse.scoring.edge_tables import GroupWriter, nearest_table, typed_table
@@ -38,8 +41,11 @@ PUBLISHED_M = 5  # of the view margins
 
 DEPTH_IN_OTHER = {"typed_neighbours": "m", "neighbours": "k"}  # of the metadata
 
-Outcome = Literal["scored", "up to date", "no vectors"]
-OnUndefined = Literal["error", "null"]
+Outcome = Literal["scored", "up to date", "no vectors", "failed"]
+CURES = {
+    "bad_vector": "A bad vector is NULL: import it again",
+    "zero_distance": "Vectors at distance 0 are equal: leave copies out in the benchmark's WHERE",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,7 @@ class Scored:
 
     n : margins asked for; n_undefined : those that are NULL at m = 5
     left_out : benchmark rows whose vector was dropped on import
+    remembered : whether NULL margins were kept because the benchmark says so
     searched_again : lists of neighbours that float32 could not separate, so that they were searched
         a second time, in float64. It depends on how the work was cut; the result never does.
     """
@@ -59,6 +66,7 @@ class Scored:
     n_undefined: int = 0
     left_out: int = 0
     searched_again: int = 0
+    remembered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +86,7 @@ def score(
     first_ranks: bool = False,
     threads: int | None = None,
     memory: int | str | None = None,
-    on_undefined: OnUndefined = "error",
+    on_undefined: OnUndefined | None = None,
     on_progress: Callable[[str, str, Progress], None] | None = None,
 ) -> list[Scored]:
     """Score benchmarks under encoders; what is up to date is skipped.
@@ -104,8 +112,10 @@ def score(
         Vectors that do not fit are set aside in the warehouse folder and read block by block; of a
         warehouse on object storage, in the folder for temporary files (TMPDIR).
         Default: the float32 matrix and about 400 MB. The result does not depend on it.
-    on_undefined : {'error', 'null'}
-        Whether a sample without a margin at m = 5 is an error, or NULL with a reason.
+    on_undefined : {'error', 'null'}, optional
+        Whether a sample without a margin at m = 5 is an error, or NULL with a reason. A benchmark
+        with such samples remembers the choice, in the line ``-- undefined: null`` of its file.
+        Default: what it remembers, or 'error'.
     on_progress : callable, optional
         Gets benchmark, encoder and a `croma_sql.Progress` of their search.
 
@@ -116,16 +126,17 @@ def score(
     Raises
     ------
     ScoringError
-        What could not be scored and why, after everything else has been.
+        What could not be scored and why, after everything else has been; its ``done`` is the list
+        of all, with the outcome ``'failed'`` of these.
     """
     root = layout.open_warehouse(warehouse)
     wanted = Wanted(checked_m(m), 0 if k is None else checked_k(k), first_ranks)
     how = _How(
         threads=checked_threads(threads) or available_cores(),
         memory=checked_memory(memory),
-        on_undefined=on_undefined,
+        on_undefined="error",
     )
-    if on_undefined not in ("error", "null"):
+    if on_undefined not in (None, "error", "null"):
         raise ScoringError(f"on_undefined is {on_undefined!r}; it is 'error' or 'null'")
     if wanted.m < PUBLISHED_M:
         raise ScoringError(
@@ -135,9 +146,19 @@ def score(
 
     def score_one(rows: Benchmark, one: str) -> Scored:
         report = partial(on_progress or _ignore, rows.name, one)
-        return _score(root, plan(root, rows, one), wanted, how, report)
+        chosen = on_undefined or rows.bound.on_undefined
+        as_chosen = replace(how, on_undefined=chosen)
+        if on_undefined == "error":
+            remember(root, rows, "error")
+        done = _score(root, plan(root, rows, one), wanted, as_chosen, report)
+        if on_undefined == "null" and done.n_undefined:
+            remember(root, rows, "null")
+        return replace(done, remembered=on_undefined is None and done.n_undefined > 0)
 
-    return for_every(root, Benchmark, benchmark, encoder, score_one)
+    def failed(name: str, one: str) -> Scored:
+        return Scored(name, one, "failed")
+
+    return for_every(root, Benchmark, benchmark, encoder, score_one, failed)
 
 
 def _ignore(*_: object) -> None:
@@ -237,7 +258,7 @@ def _write_scores(
             pa.default_memory_pool().release_unused()
         reasons = pa.concat_tables(undefined)
         if len(reasons) and how.on_undefined == "error":
-            raise ScoringError(_undefined_message(reasons, len(work.rows)))
+            raise ScoringError(_undefined_message(reasons, work))
         made = {
             "format": layout.FORMAT,
             "version": __version__,
@@ -267,13 +288,14 @@ def _reasons(edges: Edges) -> list[str | None]:
     return reasons
 
 
-def _undefined_message(undefined: pa.Table, n: int) -> str:
-    causes = []
-    for reason in undefined.column("reason").unique().to_pylist():
+def _undefined_message(undefined: pa.Table, work: Work) -> str:
+    causes, reasons = [], undefined.column("reason").unique().to_pylist()
+    for reason in reasons:
         ids = undefined.filter(pc.equal(undefined.column("reason"), reason)).column("sample_id")
         causes.append(f"{len(ids)} {reason} ({listed(ids.to_pylist())})")
+    cures = [CURES[reason] for reason in reasons if reason in CURES]
     return (
-        f"{len(undefined)} of {n} samples have no margin at m = {PUBLISHED_M}: {'; '.join(causes)}"
-        ". Narrow the benchmark to cells with enough samples in other groups, or keep them as NULL "
-        "with a reason: --on-undefined null"
+        f"{len(undefined)} of {len(work.rows)} samples have no margin at m = {PUBLISHED_M}: "
+        f"{'; '.join(causes)}. {'. '.join([*words_of_problems(work.rows, PUBLISHED_M), *cures])}. "
+        "Or keep them as NULL with a reason, which the benchmark remembers: --on-undefined null"
     )
