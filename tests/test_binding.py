@@ -30,7 +30,7 @@ def test_pooling_changes_no_benchmark(root):
     assert outcomes(root) == [("e", "scored", 40)]
     croma_sql.pool(root, encoder="e", to="e mean", dataset="slides", by=["group_id"])
     assert outcomes(root) == [("e", "up to date", 40), ("e mean", "no vectors", 0)]
-    assert text_of(root) == f'-- datasets: ["d"]\n{SELECT}\n'
+    assert text_of(root) == f'-- datasets: ["d"]\n-- undefined: null\n{SELECT}\n'
 
 
 def test_a_copied_cohort_enters_no_benchmark(root):
