@@ -221,7 +221,7 @@ def test_the_mark_of_harmonised_encoders_is_no_attribute(root):
 
 
 def test_attributes_may_go_by_any_name_of_ours(scored):
-    """Where a view has a column of that name itself, the attribute is left out."""
+    """Where a view has a column of that name itself, the attribute is encoder_<name>."""
     with croma_sql.connect(scored) as con:
         views = con.sql("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
         before = {view: con.sql(f"FROM {view}").columns for (view,) in views}
@@ -241,3 +241,6 @@ def test_attributes_may_go_by_any_name_of_ours(scored):
             found.fetchall()
         kinds = con.sql("SELECT DISTINCT typeof(croma) FROM encoder_ranking")
         assert kinds.fetchall() == [("DOUBLE",)]
+        assert con.sql("SELECT DISTINCT encoder_croma FROM encoder_ranking").fetchall() == [
+            ("theirs",)
+        ]

@@ -19,6 +19,7 @@ from croma_sql.cli.options import (
     check_output,
 )
 from croma_sql.cli.output import SHOWN_ROWS, Format, intervals_beside, write
+from croma_sql.reports.attributes import check_attributes
 from croma_sql.statistics.attributes import ROLES, attribute_names
 from croma_sql.statistics.enrichment import enrichment
 from croma_sql.statistics.subgroups import subgroups
@@ -73,6 +74,7 @@ def strata(
     margins = reports.read_margins(
         warehouse, benchmark=benchmark, encoder=encoder, m=m, strict=strict
     )
+    check_attributes(attribute or (), margins.columns, "--attribute")
     if tail:
         known = attribute_names(margins, [*LEVELS, "margin", "group_id"])
         found = enrichment(margins, attribute or _once(margins, known), by=LEVELS)

@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from croma_sql.errors import StatisticsError
+from croma_sql.reports.attributes import check_attributes
 from croma_sql.reports.each import each_benchmark
 from croma_sql.reports.reading import query
 from croma_sql.reports.units import METRICS, UNIT, groups, nothing_compared, read_units
@@ -14,6 +15,7 @@ from croma_sql.statistics.frames import as_names, read_columns
 from croma_sql.warehouse.scoring.schemas import CONSISTENCY
 
 RANKED = ("d_cos", "mr_1nn", "mantel_r", "intra_distance", "iok_10")
+RESULTS = (*METRICS, "top_3", "top_5", "top_10", "intra_distance", "iok_1", "iok_5")
 BOUNDS = tuple(f"{name}{end}" for name in METRICS for end in ("", "_lo", "_hi"))
 
 
@@ -108,8 +110,9 @@ def consistency_strata(
             "unit_consistency in SQL"
         )
     names = list(dict.fromkeys(["benchmark", "encoder", *given]))
-    levels = [f"level {i}" for i in range(len(names))]  # an attribute may be called as a result is
     units = read_units(warehouse, benchmark, encoder, strict)
+    check_attributes(given, units.columns, "--by", RESULTS)
+    levels = [f"level {i}" for i in range(len(names))]  # an attribute may be called as a result is
     numbered = read_columns(units, names).rename(dict(zip(names, levels, strict=True)))
     rows = units.select("benchmark", *METRICS).hstack([groups(units, group), *numbered])
     sides = [

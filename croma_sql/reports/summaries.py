@@ -8,6 +8,7 @@ import polars as pl
 
 from croma_sql.cohort import checked_m
 from croma_sql.errors import StatisticsError
+from croma_sql.reports.attributes import check_attributes
 from croma_sql.reports.each import each_benchmark, subset_column
 from croma_sql.reports.reading import PUBLISHED_M, nothing, query, read_margins
 from croma_sql.statistics import bootstrap
@@ -133,6 +134,7 @@ def strata(
         )
     levels = list(dict.fromkeys(["benchmark", "encoder", *given]))
     frame = read_margins(warehouse, benchmark=benchmark, encoder=encoder, m=m, strict=strict)
+    check_attributes(given, frame.columns, "--by")
     found = _bootstrap(frame, levels, draws, seed)
     return found.sort("benchmark", "encoder", "croma", *given, nulls_last=True)
 

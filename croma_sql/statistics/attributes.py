@@ -51,8 +51,21 @@ def attribute_names(frame: pl.DataFrame, but: Sequence[str]) -> list[str]:
         and column.name not in but
         and _is_told(column.dtype)
         and not (_may_be_id(column.dtype) and column.n_unique() == len(column))
+        and not _repeats(frame, column)
     ]
     return [name for name in names if name not in ROLES] + [name for name in ROLES if name in names]
+
+
+def _repeats(frame: pl.DataFrame, column: pl.Series) -> bool:
+    """Tell an attribute, as ``sample_label``, that says what the column ``label`` says."""
+    name = column.name.removeprefix("sample_").lower()
+    if name == column.name.lower() or name not in frame.columns:
+        return False
+    try:
+        same = frame[name].cast(pl.String).eq_missing(column.cast(pl.String))
+    except pl.exceptions.PolarsError:
+        return False
+    return bool(same.all())
 
 
 def check_capitals(names: Sequence[str], columns: Sequence[str]) -> None:

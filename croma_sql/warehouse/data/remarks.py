@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from croma_sql.alike import alike_told
 from croma_sql.importers.missing import Found, is_text, told
+from croma_sql.warehouse.data import names_in_views
 
 
 def remarks(table: pa.Table, found: Sequence[Found], key: str) -> list[str]:
@@ -15,9 +16,10 @@ def remarks(table: pa.Table, found: Sequence[Found], key: str) -> list[str]:
     ----------
     table : as it is stored
     found : cells that were read as missing, or might be meant so
-    key : the column of ids, of which nothing is said
+    key : the column of ids, of which nothing is said; ``encoder`` where rows are no samples
     """
-    notes = told(found)
+    attributes = [name for name in table.column_names if name != key]
+    notes = told(found) if key == "encoder" else [*told(found), *names_in_views.told(attributes)]
     for field in table.schema:
         if field.name != key and is_text(field.type):
             notes += alike_told(f"column {field.name!r}", table.column(field.name))

@@ -16,6 +16,7 @@ from croma_sql.importers.spellings import lost_zeros
 from croma_sql.importers.vectors import check_column
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.data.imported import ImportedTable
+from croma_sql.warehouse.data.names_in_views import check_pairs
 from croma_sql.warehouse.data.remarks import remarks
 from croma_sql.warehouse.data.replaced import (
     benchmarks_hurt,
@@ -161,6 +162,7 @@ def check_against_warehouse(
 
 def check_types(ours: pa.Schema, theirs: pa.Schema, dataset: str) -> None:
     """Refuse an attribute that SQL could not put into one column with that of another dataset."""
+    check_pairs([*ours.names, *theirs.names], f"these samples and those of dataset {dataset!r}")
     for field in ours:
         names = [other for other in theirs if other.name.lower() == field.name.lower()]
         kinds = {kind_of(column.type) for column in (field, *names)}
@@ -238,6 +240,8 @@ def check_names(
             f"{name}: columns {listed(twice)} have one name in SQL (capitals do not count, and the "
             f"id column becomes {id_column!r}); rename one of them"
         )
+    if id_column == "sample_id":
+        check_pairs(columns, name)
     taken = [column for column in columns if column.lower() in reserved]
     if taken:
         raise SourceError(

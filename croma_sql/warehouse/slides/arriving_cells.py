@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from croma_sql.importers.missing import Found, Missing, added, is_text, table_without_missing
+from croma_sql.warehouse.data import names_in_views
 from croma_sql.warehouse.data.remarks import remarks
 from croma_sql.warehouse.data.schemas import schema_of
 from croma_sql.warehouse.parquet import read_table
@@ -51,4 +52,6 @@ class ArrivingCells:
             for field in schema_of(stored)
             if field.name in self._columns and is_text(field.type)
         ]
-        return remarks(read_table(stored, texts), found, "sample_id") if texts else []
+        others = [name for name in schema_of(stored).names if name in self._columns - {*texts}]
+        notes = remarks(read_table(stored, texts), found, "sample_id") if texts else []
+        return [*names_in_views.told(others), *notes]

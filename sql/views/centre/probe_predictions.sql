@@ -7,8 +7,8 @@
 -- NULL    fold, predicted where a class of the target has fewer groups than there are folds, is the
 --         only one, or all its groups came into one fold; subset where the benchmark has none; attributes of a sample that has since been
 --         removed
--- notes   Every attribute of the sample stands beside, except one that goes by the name of a column
---         here. Accuracy within any of them:
+-- notes   Every attribute of the sample stands beside, one of a name here as sample_<name>.
+--         Accuracy within any of them:
 --             SELECT encoder, stain, croma_balanced_accuracy(truth, predicted) AS bacc
 --             FROM probe_predictions
 --             WHERE target = 'confounder' AND probe = 'linear'

@@ -5,8 +5,8 @@
 -- reads   encoder_summary_at, encoders
 -- input   m: neighbours per type, 1 to the depth scored; include_harmonised: whether harmonised
 --         encoders are ranked, beside those that they were made from
--- output  as croma_mean_ranks, is_harmonised, and every other attribute of the encoder, except one that
---         goes by the name of a column here
+-- output  as croma_mean_ranks, is_harmonised, and every other attribute of the encoder, one of a name
+--         here as encoder_<name>
 -- NULL    as in croma_mean_ranks, of a harmonised encoder that is not ranked as of a control; an
 --         attribute that is not known
 CREATE OR REPLACE MACRO encoder_mean_ranks_at(m, include_harmonised := false) AS TABLE
@@ -22,10 +22,18 @@ WITH
         JOIN main.encoders ON encoders.encoder = summary.encoder
     ),
     attributes AS (
-        SELECT COLUMNS(lambda name: name = 'encoder' OR lower(name) NOT IN (
-            'encoder', 'n_benchmarks', 'croma_rank', 'ltm10_rank', 'mean_rank', 'on_frontier'
-        ))
-        FROM main.encoders
+        SELECT * EXCLUDE ("encoder_ always")
+        FROM (
+            SELECT
+                COLUMNS(lambda name: name = 'encoder' OR lower(name) NOT IN (
+                    'encoder', 'n_benchmarks', 'croma_rank', 'ltm10_rank', 'mean_rank', 'on_frontier',
+                    ' always'
+                )),
+                COLUMNS(lambda name: name = ' always' OR lower(name) IN (
+                    'n_benchmarks', 'croma_rank', 'ltm10_rank', 'mean_rank', 'on_frontier'
+                )) AS "encoder_\0"
+            FROM (SELECT *, 0 AS " always" FROM main.encoders)
+        )
     )
 SELECT
     found.encoder,

@@ -9,8 +9,9 @@
 -- NULL    as in fixed_k_summary_of; no row for what has not been scored with --k
 CREATE OR REPLACE MACRO fixed_k_summary_at(include_harmonised) AS TABLE
 WITH
+    accuracies AS (FROM main.knn_accuracy),  -- query_table would take a CTE of the query's own for it
     chosen AS MATERIALIZED (
-        FROM operating_points_of('main.knn_accuracy', include_harmonised := include_harmonised)
+        FROM operating_points_of('accuracies', include_harmonised := include_harmonised)
     ),
     protocols AS (
         SELECT benchmark, encoder, 'k_star' AS protocol, k_star AS k FROM chosen

@@ -8,8 +8,8 @@
 --         stored_tables says why
 -- NULL    margin with an undefined_reason, see croma_undefined_reason; subset, matched where the
 --         benchmark has none; attributes of a sample that has since been removed
--- notes   Every attribute of the sample stands beside its margin, except one that goes by the name of
---         a column here: where the benchmark says label, it is the benchmark's label that is meant.
+-- notes   Every attribute of the sample stands beside its margin, one of a name here as sample_<name>:
+--         label is the benchmark's label, sample_label the attribute.
 CREATE OR REPLACE MACRO margins_at(m) AS TABLE
 WITH scored AS (
     SELECT
