@@ -80,8 +80,8 @@ def test_an_attribute_that_goes_by_the_name_of_a_result_keeps_its_values(scored)
         found = con.sql(
             "SELECT count(*) FROM margins JOIN samples USING (sample_id) "
             "WHERE sample_margin = samples.margin AND \"sample_Encoder\" = 'scan'"
-        ).fetchone()
-        assert found == con.sql("SELECT count(*) FROM samples").fetchone()
+        ).fetchall()
+        assert found == con.sql("SELECT count(*) FROM samples").fetchall()
 
 
 def test_strata_are_of_attributes(scored):
