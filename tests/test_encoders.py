@@ -28,7 +28,7 @@ def study(tmp_path_factory):
     """Two benchmarks under two encoders, "it's" the better one: it has the label as a dimension."""
     root = tmp_path_factory.mktemp("study") / "w"
     frame = tiles(80)
-    label = 9 * frame["label"].str.tail(1).cast(pl.Float64)
+    label = 9.5 * frame["label"].str.tail(1).cast(pl.Float64)
     better = frame.select("sample_id", pl.concat_list(pl.col("embedding").arr.to_list(), label))
     import_tiles(root, frame)
     import_tiles(root, better, encoder="it's", samples=None)
