@@ -55,6 +55,12 @@ from croma_sql.warehouse.derived.harmonise import harmonise
 from croma_sql.warehouse.derived.pool import pool
 from croma_sql.warehouse.info import info
 from croma_sql.warehouse.layout import create_warehouse
+from croma_sql.warehouse.removing import (
+    remove_benchmark,
+    remove_dataset,
+    remove_encoder,
+    remove_scores,
+)
 from croma_sql.warehouse.scoring.centre import score_centre
 from croma_sql.warehouse.scoring.consistency import score_consistency
 from croma_sql.warehouse.scoring.scores import score
@@ -112,6 +118,10 @@ __all__ = [
     "rank_stability",
     "read_margins",
     "register",
+    "remove_benchmark",
+    "remove_dataset",
+    "remove_encoder",
+    "remove_scores",
     "score",
     "score_centre",
     "score_consistency",

@@ -23,6 +23,7 @@ from croma_sql.cli import (
     importing,
     info,
     pool,
+    remove,
     scoring,
     sql,
     strata,
@@ -143,6 +144,7 @@ app.command("harmonise")(harmonise.harmonise)
 app.command("pool")(pool.pool)
 app.command("sql")(sql.sql)
 app.add_typer(export.app, name="export")
+app.add_typer(remove.app, name="remove")
 app.command("info")(info.info)
 app.command("check")(check.check)
 

@@ -12,6 +12,7 @@ from urllib.parse import quote, unquote
 from croma_sql.errors import WarehouseError
 from croma_sql.places import below, is_local, matching, names_in, place
 from croma_sql.warehouse.parquet import read_table
+from croma_sql.warehouse.pending import refuse_pending
 from croma_sql.warehouse.publish import MARKER, publishing
 from croma_sql.warehouse.scoring.schemas import SCHEMAS, Table
 
@@ -102,7 +103,20 @@ def create_warehouse(root: str | Path) -> Path:
 
 
 def open_warehouse(root: str | Path) -> Path:
-    """Check that a folder is a warehouse this version can read.
+    """Check that a folder is a warehouse this version can read, and whole.
+
+    Raises
+    ------
+    WarehouseError
+        As `find_warehouse`; or a removal has begun in it and not ended.
+    """
+    root = find_warehouse(root)
+    refuse_pending(root)
+    return root
+
+
+def find_warehouse(root: str | Path) -> Path:
+    """Check that a folder is a warehouse this version can read, be it in the middle of a removal.
 
     Raises
     ------

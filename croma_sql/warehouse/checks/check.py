@@ -23,6 +23,7 @@ from croma_sql.warehouse.data.encoders import validated
 from croma_sql.warehouse.data.samples import check_ids, check_names, read_ids
 from croma_sql.warehouse.data.tile_columns import lost_columns, told
 from croma_sql.warehouse.parquet import read_table
+from croma_sql.warehouse.pending import begun, read_pending
 from croma_sql.warehouse.states.stored import stored_tables
 from croma_sql.warehouse.states.telling import sentence, tell
 
@@ -50,7 +51,7 @@ def check(
         What is wrong, one sentence a fault, naming the file; empty if nothing is. Samples without
         a vector are no fault (`score` names those that a benchmark needs).
     """
-    root = frozen(layout.open_warehouse(warehouse))
+    root = frozen(layout.find_warehouse(warehouse))
     try:
         steps = list(_checks(root))
     except (WarehouseError, SourceError) as error:  # a link that leads outside: nothing may be read
@@ -76,6 +77,7 @@ def check(
 
 def _checks(root: Path) -> Iterator[tuple[object, Callable[[], list[str]]]]:
     owner: dict[str, str] = {}
+    yield root, partial(_check_pending, root)
     read = cache(partial(read_benchmark, root))
     for name, path in layout.samples_files(root).items():
         yield path, partial(_check_samples, root, name, path, owner)
@@ -122,6 +124,11 @@ def _check_encoders(path: Path) -> list[str]:
 def _check_benchmark(read: Read, name: str) -> list[str]:
     read(name)  # its errors are the faults
     return []
+
+
+def _check_pending(root: Path) -> list[str]:
+    pending = read_pending(root)
+    return [] if pending is None else [begun(root, pending)]
 
 
 def _check_samples(root: Path, name: str, path: Path, owner: dict[str, str]) -> list[str]:
