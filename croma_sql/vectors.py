@@ -14,8 +14,6 @@ from croma_sql.udfs.scope import InMemory
 Matrix = NDArray[np.floating]
 OnBadVectors = Literal["error", "drop", "null"]
 
-EXTREME_EXPONENT = 200  # beyond 2^200, the product of two sums of squares may leave float64
-
 
 def as_matrix(embeddings: Any, column: str = "embedding", first_row: int = 0) -> Matrix:
     """Read a 2-D array or frame, an Arrow, Polars or pandas column of lists, or nested lists.
@@ -77,16 +75,16 @@ def in_memory(matrix: Matrix) -> InMemory:
     multiplied by a power of two, which changes no cosine.
     """
     if matrix.dtype == np.float64:
-        matrix = _within_range(matrix)
+        matrix = exact.within_range(matrix)
     stored = matrix.view(np.uint16) if matrix.dtype == np.float16 else matrix
-    square = np.empty(len(matrix))
+    square = np.empty((len(matrix), 2))
     exact.squared_norms(stored, square, 0, len(matrix))
     return InMemory(stored, square)
 
 
 def with_direction(square: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Tell which vectors have a direction, by |z|^2: every value finite, and not all zero."""
-    return np.isfinite(square) & (square > 0)
+    """Tell which vectors have a direction, by |z|^2 (n, 2): all values finite, and not all zero."""
+    return np.isfinite(square[:, 0]) & (square[:, 0] > 0)
 
 
 def rows_with_direction(matrix: Matrix) -> NDArray[np.bool_]:
@@ -99,17 +97,6 @@ def rows_with_direction(matrix: Matrix) -> NDArray[np.bool_]:
     largest = (matrix.view(bits) & (~bits(0) >> bits(1))).max(axis=1, initial=0)
     found: NDArray[np.bool_] = (largest > 0) & (largest < inf)
     return found
-
-
-def _within_range(matrix: Matrix) -> Matrix:
-    peak = np.maximum(matrix.max(axis=1, initial=0.0), -matrix.min(axis=1, initial=0.0))
-    exponent = np.frexp(np.where(np.isfinite(peak), peak, 1.0))[1]
-    extreme = np.abs(exponent) > EXTREME_EXPONENT
-    if extreme.any():
-        matrix = matrix.copy()
-        with np.errstate(under="ignore"):
-            matrix[extreme] = np.ldexp(matrix[extreme], -exponent[extreme, None])
-    return matrix
 
 
 def _one_array(column: Any) -> pa.Array:

@@ -115,7 +115,8 @@ def n_null(path: Path) -> int:
 def _check_directions(vectors: Matrix, before: Matrix, ids: pa.Array) -> None:
     """Refuse what is not finite, or so near zero that its direction is one of rounding."""
     square = in_memory(vectors).square
-    lost = ~with_direction(square) | (square <= NOTHING_LEFT**2 * in_memory(before).square)
+    short = NOTHING_LEFT**2 * in_memory(before).square[:, 0]
+    lost = ~with_direction(square) | (square[:, 0] <= short)
     if lost.any():
         raise HarmonisationError(
             f"harmonising leaves {lost.sum()} vectors without a direction, zero or beyond what "

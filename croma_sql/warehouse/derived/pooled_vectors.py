@@ -110,7 +110,7 @@ def _kept(
 
     def add_direction(matrix: Matrix, place: Int) -> None:
         measured = in_memory(matrix)
-        pool.add(measured.stored, place, 1 / np.sqrt(measured.square))
+        pool.add(measured.stored, place, 1 / np.sqrt(measured.square[:, 0]))
 
     return pool.add if how == "mean" else add_direction, pool.means, pool.count
 
@@ -118,4 +118,4 @@ def _kept(
 def _without_direction(matrix: Matrix, how: How) -> Any:
     square = in_memory(matrix).square
     nothing = NOTHING_LEFT if how == "mean-normalised" else 0.0
-    return ~with_direction(square) | (square <= nothing**2)
+    return ~with_direction(square) | (square[:, 0] <= nothing**2)
