@@ -5,6 +5,7 @@ from typing import Annotated
 import polars as pl
 import typer
 
+from croma_sql.centre.probes import ITERATIONS
 from croma_sql.cli.options import Benchmark, Encoder, Form, Output, Strict, Warehouse, check_output
 from croma_sql.cli.output import Format, write
 from croma_sql.progress import progress_bars
@@ -57,6 +58,19 @@ def centre(
     for scored in done:
         for line in _notes(scored):
             typer.echo(f"{scored.benchmark} / {scored.encoder}: {line}", err=True)
+    for line in _not_converged(query(warehouse, "FROM probe_accuracy", asked, "ORDER BY ALL")):
+        typer.echo(line, err=True)
+
+
+def _not_converged(accuracy: pl.DataFrame) -> list[str]:
+    """Say of which predictions the fit had not converged."""
+    return [
+        f"{row['benchmark']} / {row['encoder']}: the linear probe of the {row['target']} had not "
+        f"converged after {ITERATIONS:,} iterations where it predicts "
+        f"{row['n_not_converged']:,} of {row['n']:,} samples: see column converged of the view "
+        "probe_predictions"
+        for row in accuracy.filter(pl.col("n_not_converged") > 0).iter_rows(named=True)
+    ]
 
 
 def _notes(scored: ScoredCentre) -> list[str]:

@@ -12,5 +12,6 @@ SELECT
     NULL::VARCHAR AS probe,
     NULL::INTEGER AS fold,
     NULL::VARCHAR AS truth,
-    NULL::VARCHAR AS predicted
+    NULL::VARCHAR AS predicted,
+    NULL::BOOLEAN AS converged
 WHERE false;

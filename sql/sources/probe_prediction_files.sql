@@ -13,5 +13,6 @@ SELECT
     probe,
     fold,
     truth,
-    predicted
+    predicted,
+    converged
 FROM read_parquet($files, hive_partitioning := true, hive_types_autocast := false);
