@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import croma_sql
 from croma_sql.cli.app import app
 from croma_sql.warehouse import identities, layout
+from croma_sql.warehouse.states.stored import stored_tables
 from croma_sql.warehouse.states.telling import tables_read
 
 MARGINS = """
@@ -256,9 +257,7 @@ def test_another_version(root, monkeypatch):
 def test_a_file_that_cannot_be_read_is_not_called_up_to_date(root):
     path = layout.embeddings_path(root, "e", "d")
     path.write_bytes(path.read_bytes()[:100])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", croma_sql.StaleWarning)
-        found = {(one.encoder, one.status) for one in croma_sql.info(root).scores}
+    found = {(one.encoder, one.state) for one in stored_tables(root)}
     assert found == {("e", "unknown"), ("f", "up to date")}
 
 
@@ -320,7 +319,7 @@ def test_what_is_asked_for_is_what_is_told(root):
         ("from MARGINS_AT(3)", {"typed_neighbours"}),
         ("FROM fixed_k_summary", {"neighbours"}),
         ("FROM encoder_panel_at(5)", {"typed_neighbours", "neighbours"}),
-        ("FROM clustering_scores", {"clusterings", "cluster_counts"}),
+        ("FROM clustering_scores", {"clusterings"}),
         ("FROM embeddings", {"harmonised", "pooled"}),
         ("SELECT 1 FROM samples JOIN encoders ON true, stored_tables", set()),
     ],

@@ -27,7 +27,7 @@ from croma_sql.warehouse.scoring.schemas import CONSISTENCY
 
 TOLD = (
     "benchmark", "encoder", "n_units", "d_cos", "relative_d_cos", "mr_1nn", "top_5", "mantel_r",
-    "iok_10", "collapse_reason", "is_harmonised",
+    "iok_10", "collapse_reason", "is_harmonised", "is_stale",
 )  # fmt: skip
 ALWAYS = ("value", "rho")
 IN_ORDER = "ORDER BY benchmark, encoder, acquisition_a, acquisition_b"

@@ -129,7 +129,12 @@ def _cure(path: Path) -> str:
 
 def described(path: Path) -> dict[str, Any] | None:
     """Read what a file of vectors says of its origin; None where it was imported."""
-    about = read_metadata(path).get(KEY)
+    return described_in(read_metadata(path))
+
+
+def described_in(metadata: dict[str, Any]) -> dict[str, Any] | None:
+    """Take the same from the metadata of a file."""
+    about = metadata.get(KEY)
     return about if isinstance(about, dict) else None
 
 

@@ -91,7 +91,12 @@ def origin(files: layout.Listing, recipe: Recipe, dataset: str) -> Origin:
 
 def described(path: Path) -> dict[str, Any] | None:
     """Read what a file of vectors or samples says of its origin; None where it was imported."""
-    about = read_metadata(path).get(POOLED)
+    return described_in(read_metadata(path))
+
+
+def described_in(metadata: dict[str, Any]) -> dict[str, Any] | None:
+    """Take the same from the metadata of a file."""
+    about = metadata.get(POOLED)
     return (
         about if isinstance(about, dict) and {"by", "prefix", "datasets"} <= about.keys() else None
     )

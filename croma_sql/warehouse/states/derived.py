@@ -27,11 +27,12 @@ def derived_reasons(present: Present, encoder: str) -> dict[str, list[str]]:
     return {dataset: list(reasons) for dataset, reasons in _by_dataset(present, encoder, ())}
 
 
-def kind_of(path: Path) -> str | None:
+def kind_of(present: Present, path: Path) -> str | None:
     """Tell what made a file of vectors: 'harmonised', 'pooled' or, where imported, None."""
-    if harmonised.described(path) is not None:
+    metadata = present.about(path)
+    if harmonised.described_in(metadata) is not None:
         return harmonised.KEY
-    return POOLED if pooled.described(path) is not None else None
+    return POOLED if pooled.described_in(metadata) is not None else None
 
 
 def version_reasons(made: MadeOf, now: MadeOf) -> Iterator[str]:
@@ -82,11 +83,12 @@ def _by_dataset(
     for file in present.encoders.get(encoder, []):
         if file.part is not None:  # parts are always imported
             continue
-        about = harmonised.described(file.path)
+        metadata = present.about(file.path)
+        about = harmonised.described_in(metadata)
         if about is not None:
             yield file.dataset, _of_harmonised(present, about, (*seen, encoder))
             continue
-        about = pooled.described(file.path)
+        about = pooled.described_in(metadata)
         if about is not None:
             yield file.dataset, _of_pooled(present, about, file.dataset, (*seen, encoder))
 

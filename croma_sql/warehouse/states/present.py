@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any
 
 from croma_sql.errors import WarehouseError
 from croma_sql.places import CHANGED
@@ -10,6 +11,7 @@ from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks.selects import read_benchmark
 from croma_sql.warehouse.derived.harmonised import asked_rows
 from croma_sql.warehouse.identities import identity
+from croma_sql.warehouse.parquet import read_metadata
 from croma_sql.warehouse.scoring.known_rows import question, read_known
 from croma_sql.warehouse.scoring.made_of import digest_of, rows_of
 
@@ -27,6 +29,7 @@ class Present:
         for file in files.embeddings:
             self.encoders.setdefault(file.encoder, []).append(file)
         self._vectors: dict[str, list[str]] = {}
+        self._about: dict[Path, dict[str, Any]] = {}
 
     def vectors(self, encoder: str) -> list[str]:
         """Digests of the files of an encoder's vectors.
@@ -40,6 +43,18 @@ class Present:
             paths = [file.path for file in self.encoders.get(encoder, [])]
             self._vectors[encoder] = [identity(path) for path in paths]
         return self._vectors[encoder]
+
+    def about(self, path: Path) -> dict[str, Any]:
+        """Metadata of a file of vectors.
+
+        Raises
+        ------
+        SourceError
+            It cannot be read.
+        """
+        if path not in self._about:
+            self._about[path] = read_metadata(path)
+        return self._about[path]
 
     def rows(self, benchmark: str, keep: Sequence[str] | None = None) -> str:
         """Digest of the rows of a benchmark, or of what harmonising on it takes.

@@ -85,7 +85,7 @@ def _derived(present: Present) -> Iterator[Stored]:
         kinds = {}
         for file in files:
             try:
-                kind = None if file.part is not None else kind_of(file.path)
+                kind = None if file.part is not None else kind_of(present, file.path)
             except CromaSqlError:  # of nobody knows what; `check` names the file
                 continue
             if kind is not None:

@@ -121,7 +121,7 @@ def _outside() -> int:
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
         frame, level = frame.f_back, level + 1
-    return level - 1
+    return level
 
 
 def _is_ours(module: str) -> bool:
