@@ -38,7 +38,7 @@ from croma_sql.reports import (
     summary,
 )
 from croma_sql.session import connect
-from croma_sql.statistics import bootstrap, differences, rank_stability, spearman
+from croma_sql.statistics import bootstrap, differences, intervals, rank_stability, spearman
 from croma_sql.statistics.enrichment import enrichment
 from croma_sql.statistics.subgroups import subgroups
 from croma_sql.udfs.doors.duckdb_functions import register
@@ -108,6 +108,7 @@ __all__ = [
     "import_encoders",
     "import_samples",
     "info",
+    "intervals",
     "join_attributes",
     "margins",
     "mean_centred",

@@ -54,7 +54,7 @@ def test_they_are_ranked_on_request_only(scored):
         assert found.filter(pl.col("rank") == 1).height == 1
         overall = croma_sql.compare_overall(scored, include_harmonised=include)
         assert overall["mean_rank"].null_count() == (0 if include else 1)
-        assert croma_sql.compare_pairs(scored, include_harmonised=include, draws=50).height == (
+        assert croma_sql.compare_pairs(scored, include_harmonised=include).height == (
             3 if include else 1
         )
 

@@ -58,12 +58,12 @@ def as_json(*arguments):
 
 def test_summary_is_the_panel_with_intervals(root):
     con = croma_sql.connect(root)
-    found = reports.summary(root, benchmark="all", intervals=True, **FEW)
+    found = reports.summary(root, benchmark="all", intervals=True)
     assert found["croma"].is_sorted(descending=True)
     view = con.sql("FROM encoder_summary WHERE benchmark = 'all'").pl()
     fixed = con.sql("FROM fixed_k_summary WHERE protocol = 'median_k'").pl()
     margins = con.sql("FROM margins WHERE benchmark = 'all'").pl()
-    expected = croma_sql.bootstrap(margins, by="encoder", statistics="ltm10", **FEW)
+    expected = croma_sql.intervals(margins, by="encoder", statistics="ltm10")
     for row in found.rows(named=True):
         name = row["encoder"]
         of_view = view.row(by_predicate=pl.col("encoder") == name, named=True)
@@ -81,15 +81,15 @@ def test_summary_is_the_panel_with_intervals(root):
 
 
 def test_headline_and_interval_of_a_paired_benchmark_are_of_the_subsets_medians(root):
-    everything = reports.summary(root, intervals=True, **FEW)
+    everything = reports.summary(root, intervals=True)
     (row,) = reports.summary(
-        root, benchmark="paired", encoder="b", intervals=True, **FEW
+        root, benchmark="paired", encoder="b", intervals=True
     ).rows(named=True)  # fmt: skip
     assert row in everything.rows(named=True)
     margins = reports.read_margins(root, benchmark="paired", encoder="b")
     medians = margins.group_by("subset").agg(pl.col("margin").median())
     assert row["croma"] == pytest.approx(medians["margin"].median(), abs=1e-15)
-    expected = croma_sql.bootstrap(margins, subset="subset", statistics="croma", **FEW)
+    expected = croma_sql.intervals(margins, subset="subset", statistics="croma")
     assert (row["croma_lo"], row["croma_hi"]) == expected.select("lo", "hi").row(0)
 
 
@@ -109,7 +109,7 @@ def test_summary_at_another_m_and_protocol(root):
 
 
 def test_strata_are_groups_of_margins(root):
-    found = reports.strata(root, ["confounder", "zone"], benchmark="all", encoder="b", **FEW)
+    found = reports.strata(root, ["confounder", "zone"], benchmark="all", encoder="b")
     expected = (
         croma_sql.connect(root)
         .sql("""
@@ -129,7 +129,7 @@ def test_strata_are_groups_of_margins(root):
 
 
 def test_attributes_may_go_by_names_of_results(root):
-    found = reports.strata(root, "statistic", benchmark="all", encoder="b", **FEW)
+    found = reports.strata(root, "statistic", benchmark="all", encoder="b")
     assert sorted(found["statistic"]) == ["p", "q"]
     with pytest.raises(croma_sql.StatisticsError, match="has a column 'f0' of its own"):
         reports.strata(root, ["zone", "f0"])
@@ -171,7 +171,7 @@ def test_encoders_are_compared_on_the_samples_that_all_have(tmp_path):
     )
     medians = dict(margins.group_by("encoder").agg(pl.col("margin").median()).rows())
     assert dict(found.select("encoder", "croma").rows()) == pytest.approx(medians, abs=1e-15)
-    assert (reports.compare_pairs(tmp_path, **FEW)["n_left_out"] == 20).all()
+    assert (reports.compare_pairs(tmp_path)["n_left_out"] == 20).all()
     assert re.search(r"whole +False +140 +20 ", run("compare", tmp_path, "--draws", "50")[1])
 
 
@@ -197,10 +197,10 @@ def test_metrics_correlate_over_encoders(root):
 
 
 def test_pairs_and_overall(root):
-    pairs = reports.compare_pairs(root, benchmark="all", **FEW)
+    pairs = reports.compare_pairs(root, benchmark="all")
     margins = reports.read_margins(root, benchmark="all")
     same = {"by": "benchmark", "paired_by": "sample_id"}
-    assert pairs.equals(croma_sql.differences(margins, **same, **FEW))
+    assert pairs.equals(croma_sql.differences(margins, **same))
     overall = reports.compare_overall(root)
     view = croma_sql.connect(root).sql("FROM encoder_mean_ranks").pl()
     assert overall.sort("encoder").equals(view.select(overall.columns).sort("encoder"))
@@ -212,11 +212,11 @@ def test_the_command_line_gives_the_same_rows(root):
     draws = ("--draws", "50", "--seed", "3")
     rows = as_json("compare", root, *draws)
     assert rows == reports.compare(root, draws=50, seed=3).to_dicts()
-    rows = as_json("compare", root, "--pairs", *draws)
-    assert rows == reports.compare_pairs(root, draws=50, seed=3).to_dicts()
+    rows = as_json("compare", root, "--pairs")
+    assert rows == reports.compare_pairs(root).to_dicts()
     assert as_json("compare", root, "--overall") == reports.compare_overall(root).to_dicts()
-    rows = as_json("strata", root, "--by", "zone", "--by", "label", *draws)
-    assert rows == reports.strata(root, ["zone", "label"], draws=50, seed=3).to_dicts()
+    rows = as_json("strata", root, "--by", "zone", "--by", "label")
+    assert rows == reports.strata(root, ["zone", "label"]).to_dicts()
     margins = reports.read_margins(root, encoder="b")
     by = ["benchmark", "encoder"]
     rows = as_json("strata", root, "--encoder", "b", "--attribute", "zone", "--attribute", "label")
@@ -226,7 +226,7 @@ def test_the_command_line_gives_the_same_rows(root):
 
 
 def test_tables_read_well(root):
-    code, out, err = run("summary", root, "--benchmark", "all", "--intervals", "--draws", "50")
+    code, out, err = run("summary", root, "--benchmark", "all", "--intervals")
     assert (code, err) == (0, "")
     header = out.split("\n")[1]
     assert header.split() == [

@@ -26,12 +26,12 @@ VECTORS = "vectors of encoder 'e' changed"
 ROWS = "rows of benchmark 'b' changed"
 SHOWN = [  # verbs that show margins, and what they are asked
     ["summary"],
-    ["summary", "--intervals", "--draws", "9"],
-    ["strata", "--by", "label", "--draws", "9"],
+    ["summary", "--intervals"],
+    ["strata", "--by", "label"],
     ["strata"],
     ["strata", "--tail"],
     ["compare", "--draws", "9"],
-    ["compare", "--pairs", "--draws", "9"],
+    ["compare", "--pairs"],
     ["compare", "--overall"],
     ["sql", "SELECT margin FROM margins"],
     ["sql", 'SELECT median(margin) FROM "margins_at"(1)'],
@@ -270,20 +270,16 @@ def calls(root):
     return {
         "connect": lambda **how: croma_sql.connect(root, **how).close(),
         "read_margins": lambda **how: croma_sql.read_margins(root, **how),
-        "summary": lambda **how: croma_sql.summary(root, intervals=True, draws=9, **how),
-        "strata": lambda **how: croma_sql.strata(root, "label", draws=9, **how),
+        "summary": lambda **how: croma_sql.summary(root, intervals=True, **how),
+        "strata": lambda **how: croma_sql.strata(root, "label", **how),
         "compare": lambda **how: croma_sql.compare(root, draws=9, **how),
-        "compare_pairs": lambda **how: croma_sql.compare_pairs(root, draws=9, **how),
+        "compare_pairs": lambda **how: croma_sql.compare_pairs(root, **how),
         "compare_overall": lambda **how: croma_sql.compare_overall(root, **how),
         "consistency_summary": lambda **how: croma_sql.consistency_summary(root, **how),
-        "consistency_strata": lambda **how: croma_sql.consistency_strata(
-            root, "unit", draws=9, **how
-        ),
+        "consistency_strata": lambda **how: croma_sql.consistency_strata(root, "unit", **how),
         "consistency_agreement": lambda **how: croma_sql.consistency_agreement(root, **how),
         "compare_consistency": lambda **how: croma_sql.compare_consistency(root, draws=9, **how),
-        "compare_consistency_pairs": lambda **how: croma_sql.compare_consistency_pairs(
-            root, draws=9, **how
-        ),
+        "compare_consistency_pairs": lambda **how: croma_sql.compare_consistency_pairs(root, **how),
         "export_table": lambda **how: croma_sql.export_table(root, "margins", out, **how),
         "to_anndata": lambda **how: croma_sql.to_anndata(h5ad, root, **one, **how),
         "export_geojson": lambda **how: croma_sql.export_geojson(

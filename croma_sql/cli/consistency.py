@@ -97,9 +97,7 @@ def consistency(
         raise typer.BadParameter("encoders are compared with each other; leave --encoder out")
     _check_used(context, "group", bool(compare or by), "--compare or --by")
     for name in ("draws", "seed"):
-        _check_used(
-            context, name, bool(compare or by or agreement), "--compare, --by or --agreement"
-        )
+        _check_used(context, name, bool(compare or agreement), "--compare or --agreement")
     with progress_bars() as report:
         done = score_consistency(
             warehouse,
@@ -140,8 +138,6 @@ def consistency(
             benchmark=benchmark,
             encoder=encoder,
             group=group,
-            draws=draws,
-            seed=seed,
             strict=strict,
         )
     elif by_pair:

@@ -8,12 +8,10 @@ import typer
 from croma_sql import reports
 from croma_sql.cli.options import (
     Benchmark,
-    Draws,
     Encoder,
     Form,
     M,
     Output,
-    Seed,
     Strict,
     Warehouse,
     check_output,
@@ -44,8 +42,6 @@ def strata(
     benchmark: Benchmark = None,
     encoder: Encoder = None,
     m: M = reports.PUBLISHED_M,
-    draws: Draws = 2000,
-    seed: Seed = 0,
     strict: Strict = False,
     form: Form = Format.table,
     output: Output = None,
@@ -65,8 +61,6 @@ def strata(
             benchmark=benchmark,
             encoder=encoder,
             m=m,
-            draws=draws,
-            seed=seed,
             strict=strict,
         )
         write(intervals_beside(found) if form is Format.table else found, form, output)

@@ -9,13 +9,11 @@ import typer
 from croma_sql import reports
 from croma_sql.cli.options import (
     Benchmark,
-    Draws,
     Encoder,
     Form,
     IncludeHarmonised,
     M,
     Output,
-    Seed,
     Strict,
     Warehouse,
     check_output,
@@ -41,10 +39,8 @@ def summary(
     ] = Protocol.median_k,
     include_harmonised: IncludeHarmonised = False,
     intervals: Annotated[
-        bool, typer.Option("--intervals", help="Add 95 % intervals, resampling groups.")
+        bool, typer.Option("--intervals", help="Add 95 % intervals that allow for groups.")
     ] = False,
-    draws: Draws = 2000,
-    seed: Seed = 0,
     strict: Strict = False,
     form: Form = Format.table,
     output: Output = None,
@@ -62,8 +58,6 @@ def summary(
         protocol=protocol.value,
         include_harmonised=include_harmonised,
         intervals=intervals,
-        draws=draws,
-        seed=seed,
         strict=strict,
     )
     write(intervals_beside(_told(found)) if form is Format.table else found, form, output)
@@ -95,7 +89,11 @@ def _told(found: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_interval(found: pl.DataFrame, name: str) -> list[str]:
-    return [column for column in (name, f"{name}_lo", f"{name}_hi") if column in found.columns]
+    return [
+        column
+        for column in (name, *(f"{name}_{end}" for end in ("lo", "hi", "interval_reason")))
+        if column in found.columns
+    ]
 
 
 def _warnings(found: pl.DataFrame) -> pl.DataFrame:

@@ -34,15 +34,16 @@ def compare(
     include_harmonised : bool
         Rank harmonised encoders too, beside those that they were made from.
     draws, seed : int
-        Of the paired bootstrap: every draw of groups ranks all encoders.
+        Of the draws of groups, each of which ranks all encoders.
 
     Returns
     -------
     polars.DataFrame
         One row per benchmark and encoder, best first: ``n``, samples compared, those that have a
-        margin under every encoder, and ``n_left_out``, the others; ``croma``, ``croma_lo``,
-        ``croma_hi``; ``rank``, ``rank_lo``, ``rank_hi``; ``best_probability`` and
-        ``win_probability`` (`croma_sql.rank_stability`); ``ltm10`` and ``on_frontier``, whether
+        margin under every encoder, and ``n_left_out``, the others; ``croma``,
+        ``croma_lo``, ``croma_hi``, ``croma_interval_reason``; ``rank``, ``rank_lo``, ``rank_hi``;
+        ``best_probability`` and ``win_probability``, shares of draws, too sure where groups are few
+        or unequal (`croma_sql.rank_stability`); ``ltm10`` and ``on_frontier``, whether
         nobody is at least as good on croma and ltm10 and better on one. Controls are shown, never
         ranked, and so are harmonised encoders unless they are included.
 
@@ -86,6 +87,7 @@ def compare(
             "croma",
             pl.col("lo").alias("croma_lo"),
             pl.col("hi").alias("croma_hi"),
+            pl.col("interval_reason").alias("croma_interval_reason"),
             "rank",
             "rank_lo",
             "rank_hi",
@@ -103,13 +105,12 @@ def compare_pairs(
     benchmark: str | None = None,
     m: int = PUBLISHED_M,
     include_harmonised: bool = False,
-    draws: int = 2000,
-    seed: int = 0,
     strict: bool = False,
 ) -> pl.DataFrame:
     """Differences in median margin between every two encoders (`croma_sql.differences`).
 
-    Parameters and samples as in `compare`. Controls are among the encoders; harmonised ones are
+    Intervals and p are adjusted over all pairs of a benchmark. Parameters and samples as in
+    `compare`. Controls are among the encoders; harmonised ones are
     where they are included.
     """
     frame = read_margins(warehouse, benchmark=benchmark, m=m, strict=strict).select(*OF_MARGINS)
@@ -118,7 +119,7 @@ def compare_pairs(
         frame = frame.join(marks.filter("is_harmonised"), on="encoder", how="anti")
     return each_benchmark(
         frame,
-        lambda one: differences(one, by="benchmark", draws=draws, seed=seed, **_samples(one)),
+        lambda one: differences(one, by="benchmark", **_samples(one)),
     )
 
 

@@ -50,11 +50,11 @@ def compare_consistency(
         One row per benchmark, ``metric`` and encoder, best first: ``n``, units compared, those that
         have a value under every encoder, and ``n_left_out``, the others; ``value``, mean over units
         of ``d_cos`` (lower is better), ``mr_1nn``, ``iok_10`` or ``profile_r``; ``value_lo``,
-        ``value_hi``; ``rank``, ``rank_lo``, ``rank_hi``, ``best_probability`` and
-        ``win_probability``, as `croma_sql.rank_stability` has them. Controls are shown, never
-        ranked, and so are harmonised encoders unless they are included, and ``d_cos`` of an encoder
-        with a ``collapse_reason`` (the view ``collapse_check``), whose distances are small for
-        nothing. A metric that an encoder has of
+        ``value_hi``, ``value_interval_reason``; ``rank``, ``rank_lo``, ``rank_hi``,
+        ``best_probability`` and ``win_probability``, as `croma_sql.rank_stability` has them.
+        Controls are shown, never ranked, and so are harmonised encoders unless they are included,
+        and ``d_cos`` of an encoder with a ``collapse_reason`` (the view ``collapse_check``), whose
+        distances are small for nothing. A metric that an encoder has of
         no unit has no row, as ``iok_10`` of fewer than eleven units.
 
     Raises
@@ -77,6 +77,7 @@ def compare_consistency(
         (pl.col("n_units") - pl.col("n_left_out")).alias("n"),
         "n_left_out",
         *_as_measured("estimate", "value", "value_lo", "value_hi"),
+        pl.col("interval_reason").alias("value_interval_reason"),
         "rank",
         "rank_lo",
         "rank_hi",
@@ -91,8 +92,6 @@ def compare_consistency_pairs(
     benchmark: str | None = None,
     group: str = UNIT,
     include_harmonised: bool = False,
-    draws: int = 2000,
-    seed: int = 0,
     strict: bool = False,
 ) -> pl.DataFrame:
     """Differences in consistency between every two encoders (`croma_sql.differences`).
@@ -104,15 +103,15 @@ def compare_consistency_pairs(
     -------
     polars.DataFrame
         One row per benchmark, ``metric`` and two encoders, ``first`` the better one:
-        ``difference``, first minus second, which is negative for ``d_cos``; ``lo``, ``hi``;
-        ``win_probability``, the share of draws in which ``first`` is strictly better; ``draws``;
-        ``n_left_out``; ``first_collapse_reason`` and ``second_collapse_reason``, of the view
-        ``collapse_check``: a lower ``d_cos`` of such an encoder is no merit.
+        ``difference``, first minus second, which is negative for ``d_cos``; ``lo``, ``hi``,
+        ``p_adjusted``, ``interval_reason``, ``n_groups``, ``n_pairs``, ``n_left_out``;
+        ``first_collapse_reason`` and ``second_collapse_reason``, of the view ``collapse_check``: a
+        lower ``d_cos`` of such an encoder is no merit.
     """
     rows = _by_metric(warehouse, benchmark, group, include_harmonised, strict)
     if not include_harmonised:
         rows = rows.filter(~pl.col("is_harmonised"))
-    found = _compared(rows, differences, draws=draws, seed=seed)
+    found = _compared(rows, differences)
     reasons = _flags(warehouse).drop("is_control", "is_harmonised")
     for side in ("first", "second"):
         of_side = reasons.rename({"encoder": side, "collapse_reason": f"{side}_collapse_reason"})
@@ -123,8 +122,10 @@ def compare_consistency_pairs(
         "first",
         "second",
         *_as_measured("difference", "difference", "lo", "hi"),
-        "win_probability",
-        "draws",
+        "p_adjusted",
+        "interval_reason",
+        "n_groups",
+        "n_pairs",
         "n_left_out",
         "first_collapse_reason",
         "second_collapse_reason",

@@ -10,13 +10,14 @@ from croma_sql.reports.attributes import check_attributes
 from croma_sql.reports.each import each_benchmark
 from croma_sql.reports.reading import query
 from croma_sql.reports.units import METRICS, UNIT, groups, nothing_compared, read_units
-from croma_sql.statistics import bootstrap, spearman
+from croma_sql.statistics import intervals, spearman
 from croma_sql.statistics.frames import as_names, read_columns
 from croma_sql.warehouse.scoring.schemas import CONSISTENCY
 
 RANKED = ("d_cos", "mr_1nn", "mantel_r", "intra_distance", "iok_10")
 RESULTS = (*METRICS, "top_3", "top_5", "top_10", "intra_distance", "iok_1", "iok_5")
-BOUNDS = tuple(f"{name}{end}" for name in METRICS for end in ("", "_lo", "_hi"))
+ENDS = {"estimate": "", "lo": "_lo", "hi": "_hi", "interval_reason": "_interval_reason"}
+BOUNDS = tuple(f"{name}{end}" for name in METRICS for end in ENDS.values())
 
 
 def consistency_summary(
@@ -75,11 +76,9 @@ def consistency_strata(
     benchmark: str | None = None,
     encoder: str | None = None,
     group: str = UNIT,
-    draws: int = 2000,
-    seed: int = 0,
     strict: bool = False,
 ) -> pl.DataFrame:
-    """Metrics of consistency by attributes of the units, with bootstrap intervals.
+    """Metrics of consistency by attributes of the units, with intervals (`croma_sql.intervals`).
 
     Parameters
     ----------
@@ -87,15 +86,14 @@ def consistency_strata(
     by : column name or names
         Of the view ``unit_consistency``: any attribute that has one value within a unit. NULL is a
         value.
-    group, draws, seed : as in `compare_consistency`
+    group : as in `compare_consistency`
 
     Returns
     -------
     polars.DataFrame
         One row per benchmark, encoder and stratum, the lowest ``mr_1nn`` first: ``n`` units;
-        ``d_cos``, ``d_cos_lo``, ``d_cos_hi``, and so on for ``mr_1nn``, ``iok_10`` and
-        ``profile_r``, which are means over units. The interval is NULL for a stratum of fewer than
-        five groups.
+        ``d_cos``, ``d_cos_lo``, ``d_cos_hi``, ``d_cos_interval_reason``, and so on for ``mr_1nn``,
+        ``iok_10`` and ``profile_r``, which are means over units.
 
     Raises
     ------
@@ -118,15 +116,13 @@ def consistency_strata(
     sides = [
         each_benchmark(
             rows,
-            lambda one, name=name: bootstrap(  # type: ignore[misc]
-                one, by=levels, value=name, group="group", statistics="mean", draws=draws, seed=seed
+            lambda one, name=name: intervals(  # type: ignore[misc]
+                one, by=levels, value=name, group="group", statistics="mean"
             ),
         ).select(
             *(levels if name == METRICS[0] else []),
             *(["n"] if name == METRICS[0] else []),
-            pl.col("estimate").alias(name),
-            pl.col("lo").alias(f"{name}_lo"),
-            pl.col("hi").alias(f"{name}_hi"),
+            *(pl.col(column).alias(f"{name}{end}") for column, end in ENDS.items()),
         )
         for name in METRICS
     ]

@@ -11,13 +11,14 @@ from croma_sql.errors import StatisticsError
 from croma_sql.reports.attributes import check_attributes
 from croma_sql.reports.each import each_benchmark, subset_column
 from croma_sql.reports.reading import PUBLISHED_M, nothing, query, read_margins
-from croma_sql.statistics import bootstrap
+from croma_sql.statistics import intervals as intervals_of
 from croma_sql.statistics.frames import read_columns
 from croma_sql.warehouse.scoring.schemas import EDGES
 
 STATISTICS = ("croma", "f0", "ltm10")
 COUNTS = ("n", "n_undefined", "n_groups")
-BOUNDS = tuple(f"{name}{end}" for name in STATISTICS for end in ("", "_lo", "_hi"))
+ENDS = {"estimate": "", "lo": "_lo", "hi": "_hi", "interval_reason": "_interval_reason"}
+BOUNDS = tuple(f"{name}{end}" for name in STATISTICS for end in ENDS.values())
 Protocol = Literal["median_k", "k_star"]
 
 
@@ -30,8 +31,6 @@ def summary(
     protocol: Protocol = "median_k",
     include_harmonised: bool = False,
     intervals: bool = False,
-    draws: int = 2000,
-    seed: int = 0,
     strict: bool = False,
 ) -> pl.DataFrame:
     """Table of encoders: median margin, tail, and where scored with k, RI, MaRI and accuracies.
@@ -46,16 +45,15 @@ def summary(
     include_harmonised : bool
         Let harmonised encoders count in that median, beside those that they were made from.
     intervals : bool
-        Add cluster-bootstrap intervals of croma, f0 and ltm10 (`croma_sql.bootstrap`).
-    draws, seed : int
-        Of the bootstrap.
+        Add intervals of croma, f0 and ltm10 that allow for groups (`croma_sql.intervals`).
 
     Returns
     -------
     polars.DataFrame
         One row per benchmark and encoder, best ``croma`` first: the view
         ``encoder_panel_at(m, protocol)``, in which ``is_harmonised`` marks encoders that
-        `croma_sql.harmonise` made, and ``croma_lo``, ``croma_hi``, ... where asked for.
+        `croma_sql.harmonise` made, and with intervals ``croma_lo``, ``croma_hi``,
+        ``croma_interval_reason``, ...
 
     Raises
     ------
@@ -84,7 +82,7 @@ def summary(
         return panel
     of_margins = {name: asked[name] for name in ("m", "benchmark", "encoder")}
     frame = query(warehouse, "FROM margins_at($m)", of_margins)
-    bounds = _bootstrap(frame, ["benchmark", "encoder"], draws, seed)
+    bounds = _intervals(frame, ["benchmark", "encoder"])
     return panel.join(
         bounds.drop(*COUNTS, *STATISTICS),
         on=["benchmark", "encoder"],
@@ -99,26 +97,22 @@ def strata(
     benchmark: str | None = None,
     encoder: str | None = None,
     m: int = PUBLISHED_M,
-    draws: int = 2000,
-    seed: int = 0,
     strict: bool = False,
 ) -> pl.DataFrame:
-    """Margins by attributes of the samples, with cluster-bootstrap intervals.
+    """Margins by attributes of the samples, with intervals (`croma_sql.intervals`).
 
     Parameters
     ----------
     warehouse, benchmark, encoder, m, strict : as in `read_margins`
     by : column name or names
         Of the view ``margins``: ``label``, ``confounder`` or any attribute. NULL is a value.
-    draws, seed : int
-        Of the bootstrap.
 
     Returns
     -------
     polars.DataFrame
         One row per benchmark, encoder and stratum, the worst ``croma`` first: ``n``,
-        ``n_undefined``, ``n_groups``; ``croma``, ``croma_lo``, ``croma_hi``, and so on for ``f0``
-        and ``ltm10``.
+        ``n_undefined``, ``n_groups``; ``croma``, ``croma_lo``, ``croma_hi``,
+        ``croma_interval_reason``, and so on for ``f0`` and ``ltm10``.
 
     Raises
     ------
@@ -130,17 +124,17 @@ def strata(
     if both:
         raise StatisticsError(
             f"the table of strata has a column {both[0]!r} of its own; stratify by it in SQL, or "
-            "rename it in the frame that read_margins gives and ask bootstrap"
+            "rename it in the frame that read_margins gives and call intervals"
         )
     levels = list(dict.fromkeys(["benchmark", "encoder", *given]))
     frame = read_margins(warehouse, benchmark=benchmark, encoder=encoder, m=m, strict=strict)
     check_attributes(given, frame.columns, "--by")
-    found = _bootstrap(frame, levels, draws, seed)
+    found = _intervals(frame, levels)
     return found.sort("benchmark", "encoder", "croma", *given, nulls_last=True)
 
 
-def _bootstrap(frame: pl.DataFrame, by: list[str], draws: int, seed: int) -> pl.DataFrame:
-    """Bootstrap the levels of ``by``, one row each.
+def _intervals(frame: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    """Statistics of the levels of ``by``, one row each.
 
     They are called by number meanwhile: an attribute may go by the name of a column of the result.
     """
@@ -149,9 +143,7 @@ def _bootstrap(frame: pl.DataFrame, by: list[str], draws: int, seed: int) -> pl.
     rows = frame.select("benchmark", "subset", "group_id", "margin").hstack(numbered)
     found = each_benchmark(
         rows,
-        lambda one: bootstrap(
-            one, by=levels, subset=subset_column(one), statistics=STATISTICS, draws=draws, seed=seed
-        ),
+        lambda one: intervals_of(one, by=levels, subset=subset_column(one), statistics=STATISTICS),
     )
     return _side_by_side(found, levels).rename(dict(zip(levels, by, strict=True)))
 
@@ -160,9 +152,8 @@ def _side_by_side(found: pl.DataFrame, levels: list[str]) -> pl.DataFrame:
     """One row per level, from one per level and statistic."""
     wide = found.select(*levels, *COUNTS).unique(maintain_order=True)
     for name in STATISTICS:
-        ends = {"estimate": name, "lo": f"{name}_lo", "hi": f"{name}_hi"}
         of_one = found.filter(pl.col("statistic") == name).select(
-            *levels, *(pl.col(end).alias(column) for end, column in ends.items())
+            *levels, *(pl.col(column).alias(f"{name}{end}") for column, end in ENDS.items())
         )
         wide = wide.join(of_one, on=levels, nulls_equal=True, maintain_order="left")
     return wide

@@ -22,6 +22,7 @@ PICKS = 1 << 21  # of groups, held at once
 PER_TASK = 1 << 25  # margins that are looked at, a few hundredths of a second
 
 Float = NDArray[np.float64]
+Part = tuple[NDArray[np.intp], Callable[[Codes, ForEach], Float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,28 +78,34 @@ def resample(rows: Rows, statistics: Sequence[Statistic], plan: Plan) -> Resampl
     Holds 8 bytes per level, statistic and draw, and a few numbers per row.
     """
     shape = (len(rows.levels), len(statistics))
-    estimate, drawn = np.full((*shape, 1), np.nan), np.full((*shape, plan.draws), np.nan)
-    parts = _parts(rows, statistics)
-
-    def summarise(times: Codes, out: Float) -> None:
-        for which, summaries in parts:
-            out[:, which] = summaries(times, for_each)
-
+    drawn = np.full((*shape, plan.draws), np.nan)
     with cores(plan.threads) as for_each:
-        summarise(np.ones((1, rows.n_groups), np.int32), estimate)
+        parts = _parts(rows, statistics)
         for start, times in _draws(rows.n_groups, plan):
-            summarise(times, drawn[..., start : start + len(times)])
+            _summarise(parts, times, for_each, drawn[..., start : start + len(times)])
     drawn[rows.counts()["n_groups"] < FEWEST_UNITS] = np.nan
-    return Resampled(estimate[..., 0], drawn)
+    return Resampled(estimates(rows, statistics, plan.threads), drawn)
 
 
-def _parts(
-    rows: Rows, statistics: Sequence[Statistic]
-) -> list[tuple[NDArray[np.intp], Callable[[Codes, ForEach], Float]]]:
+def estimates(rows: Rows, statistics: Sequence[Statistic], threads: int | None = None) -> Float:
+    """Compute every statistic of every level, (levels, statistics); NaN where undefined."""
+    found = np.full((len(rows.levels), len(statistics), 1), np.nan)
+    with cores(available_cores() if threads is None else threads) as for_each:
+        times = np.ones((1, rows.n_groups), np.int32)
+        _summarise(_parts(rows, statistics), times, for_each, found)
+    return found[..., 0]
+
+
+def _summarise(parts: list[Part], times: Codes, for_each: ForEach, out: Float) -> None:
+    for which, summaries in parts:
+        out[:, which] = summaries(times, for_each)
+
+
+def _parts(rows: Rows, statistics: Sequence[Statistic]) -> list[Part]:
     """Which statistics are computed together, and how: over levels, or over their subsets."""
     known, n_levels = rows.where(~np.isnan(rows.value)), len(rows.levels)
     headline = np.array([statistic.of_subsets for statistic in statistics])
-    parts: list[tuple[NDArray[np.intp], Callable[[Codes, ForEach], Float]]] = []
+    parts: list[Part] = []
     if headline.any():
         cells, starts = _cells_of_subsets(known, n_levels)
         one = next(statistic for statistic in statistics if statistic.of_subsets)
