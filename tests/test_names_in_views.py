@@ -85,7 +85,7 @@ def test_an_attribute_that_goes_by_the_name_of_a_result_keeps_its_values(scored)
 
 
 def test_strata_are_of_attributes(scored):
-    table = croma_sql.strata(scored, "sample_margin", draws=50)
+    table = croma_sql.strata(scored, "sample_margin")
     assert sorted(table["sample_margin"]) == [1, 2, 3, 4]
     with raises("'margin' is a column of results, not an attribute; the attribute of that name is "
                 "'sample_margin': --by sample_margin"):  # fmt: skip

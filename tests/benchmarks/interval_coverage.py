@@ -88,7 +88,8 @@ def single(frame: pl.DataFrame, expected: dict[str, float]) -> str:
     found = croma_sql.intervals(frame, by="cohort", statistics=STATISTICS)
     value = pl.col("statistic").replace_strict(expected, return_dtype=pl.Float64)
     shares = found.group_by("statistic", maintain_order=True).agg(
-        value.is_between("lo", "hi").mean().alias("held"), pl.col("lo").is_not_null().mean().alias("known")
+        value.is_between("lo", "hi").mean().alias("held"),
+        pl.col("lo").is_not_null().mean().alias("known"),
     )
     return ", ".join(f"{name} {held:.3f} of {known:.2f}" for name, held, known in shares.rows())
 
