@@ -9,13 +9,13 @@ from croma_sql.errors import SourceError, listed
 
 OWN = frozenset(
     {"acquisition", "acquisition_a", "acquisition_b", "benchmark", "confounder",
-     "confounder_silhouette", "d_cos", "d_os", "d_so", "distance", "dominant", "encoder",
-     "fold", "group_id", "intra_distance", "iok", "iok_1", "iok_10", "iok_5", "is_stale", "k",
-     "label", "label_silhouette", "log_os", "log_so", "margin", "margins", "mari", "matched",
-     "median_distance", "mr_1nn", "n_oo", "n_os", "n_samples", "n_shared", "n_so", "n_ss",
-     "nearest_unit", "os_lift", "predicted", "probe", "profile_r", "rank", "ri", "so_lift",
-     "subset", "target", "tau", "tau_warning", "top_10", "top_3", "top_5", "truth",
-     "undefined_reason", "unit", "unsupported_reason"}
+     "confounder_silhouette", "converged", "d_cos", "d_os", "d_so", "distance", "dominant",
+     "encoder", "fold", "group_id", "intra_distance", "iok", "iok_1", "iok_10", "iok_5",
+     "is_stale", "k", "label", "label_silhouette", "log_os", "log_so", "margin", "margins",
+     "mari", "matched", "median_distance", "mr_1nn", "n_oo", "n_os", "n_samples",
+     "n_shared", "n_so", "n_ss", "nearest_unit", "os_lift", "predicted", "probe",
+     "profile_r", "rank", "ri", "so_lift", "subset", "target", "tau", "tau_warning",
+     "top_10", "top_3", "top_5", "truth", "undefined_reason", "unit", "unsupported_reason"}
 )  # fmt: skip
 PREFIX = "sample_"
 
