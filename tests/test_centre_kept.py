@@ -35,7 +35,8 @@ def test_what_is_up_to_date_is_kept(root):
     assert told == dict.fromkeys(CENTRE, "up to date")
     built(root, tiles(1))
     assert {one.status for one in croma_sql.info(root).scores} == {"stale"}
-    assert croma_sql.check(root) == []
+    with pytest.warns(croma_sql.StaleWarning, match="out of date: b / e"):
+        assert croma_sql.check(root) == []
     assert measured(root).outcome == "measured"
 
 
