@@ -47,7 +47,11 @@ def scored(tmp_path_factory):
     assert succeed(
         "import", "embeddings", "UNI 2.npy", "--to", "W", "--encoder", "UNI 2", "--dataset", "d",
         "--samples", "manifest.csv", cwd=folder,
-    ) == "200 vectors of 8 float16 values as encoder 'UNI 2', dataset 'd' of W\n"  # fmt: skip
+    ) == (
+        "200 vectors of 8 float16 values as encoder 'UNI 2', dataset 'd' of W\n"
+        "columns 'label', 'confounder', 'group_id' are 'sample_label', 'sample_confounder', "
+        "'sample_group_id' in views with a column of that name, as margins\n"
+    )  # fmt: skip
     assert succeed("benchmark", "W", "b", SELECT, cwd=folder).startswith(
         "benchmark 'b': 200 rows, 2 labels, 2 confounders, 40 groups; dataset 'd'\n"
     )

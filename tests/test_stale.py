@@ -461,7 +461,7 @@ def test_check_and_info_tell_what_is_out_of_date(root):
     assert (code, out) == (0, "W is whole, but not all of it is up to date\n")
     assert err.startswith(f"croma-sql: out of date: b / e, u / e ({VECTORS}). Run croma-sql score")
     assert run("check", "W", "--strict") == (1, "", err)
-    assert croma_sql.check(root, strict=True) == [err.removeprefix("croma-sql: ").rstrip("\n")]
+    assert croma_sql.check("W", strict=True) == [err.removeprefix("croma-sql: ").rstrip("\n")]
     with pytest.warns(croma_sql.StaleWarning, match=re.escape(VECTORS)):
         assert croma_sql.check(root) == []
     rows = re.findall(r"(\w+) +b +e .*stale +(.*?) *$", run("info", "W")[1], re.MULTILINE)
