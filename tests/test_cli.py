@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -108,24 +107,31 @@ def test_a_reader_that_leaves_early_is_no_error(scored):
 @pytest.mark.parametrize(
     "query",
     [
-        "SELECT count(*) FROM range(100000000000) a, range(10) b WHERE a.range % 7 = 3",
+        "SELECT count(*) FROM range(100000000000) a, begun WHERE a.range % 7 = i",
         "SELECT count(margin) FROM croma_margins('slow', m := 5)",
     ],
 )
-def test_ctrl_c_stops_a_query(scored, query):
-    slow = """
-        WITH slow AS (
-            SELECT i AS sample_id, [random() FOR k IN range(512)]::FLOAT[] AS embedding,
-                i % 2 AS label, i // 2 % 2 AS confounder, i AS group_id
-            FROM range(80000) r(i)
+def test_ctrl_c_stops_a_query(scored, tmp_path, query):
+    """It has begun when it opens the pipe that it reads."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    tables = f"""
+        WITH begun AS (
+            FROM read_csv(
+                '{pipe}', columns = {{'i': 'BIGINT'}}, header = false, auto_detect = false
+            )
+        ),
+        slow AS (
+            SELECT r.i AS sample_id, [random() FOR k IN range(512)]::FLOAT[] AS embedding,
+                r.i % 2 AS label, r.i // 2 % 2 AS confounder, r.i AS group_id
+            FROM range(80000) r(i), begun
         )
     """
     with subprocess.Popen(
-        [COMMAND, "sql", scored, (slow if "slow" in query else "") + query],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as child:  # fmt: skip
-        time.sleep(4)
-        assert child.poll() is None
+        [COMMAND, "sql", scored, tables + query], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as child:
+        with pipe.open("w") as begun:  # waits for its reader
+            begun.write("3\n")
         child.send_signal(signal.SIGINT)
         assert b"stopped; the warehouse is whole" in child.stderr.read()
         assert child.wait() == 130
