@@ -47,7 +47,7 @@ def test_mistakes_in_rows_are_told(con, mistake):
 
 
 OPTIONS = {
-    "incomplete": ("maybe", "incomplete is 'maybe'; it can be 'error' or 'drop'"),
+    "incomplete": ("maybe", "incomplete is 'maybe'; it can be 'error', 'drop' or 'pairwise'"),
     "on_bad_vectors": ("null", "on_bad_vectors is 'null'; it can be 'error' or 'drop'"),
     "permutations": (-1, "permutations is -1; it is a whole number, 0 or more"),
     "seed": (0.5, "seed is 0.5; it is a whole number, 0 or more"),

@@ -38,13 +38,15 @@ class Consistency:
         number is the smallest K at which j neighbours are among the K nearest under every
         acquisition, up to ``depth``. So IoK is the share of them up to K.
     acquisition_pairs : polars.DataFrame
-        Per ordered pair of acquisitions: ``acquisition_a``, ``acquisition_b``, ``mantel_r``,
-        ``mantel_p``, ``permutations``.
+        Per ordered pair of acquisitions: ``acquisition_a``, ``acquisition_b``, ``n_units`` that
+        were compared, ``mantel_r``, ``mantel_p``, ``permutations``.
     acquisitions : polars.DataFrame
         Per acquisition, and for all of them together (``acquisition`` NULL): ``acquisition``,
         ``n_vectors``, ``mean_distance`` of all pairs of vectors, ``effective_rank``.
     n_incomplete : int
-        Units that were left out because they lack an acquisition.
+        Units that lack an acquisition. They were left out; with ``incomplete='pairwise'`` only of
+        ``unit_neighbourhoods``, of the row of all acquisitions together, and of the pairs of
+        acquisitions of which they lack one.
     """
 
     units: pl.DataFrame
@@ -113,6 +115,7 @@ def tables(
             {
                 "acquisition_a": acquisition.gather(a),
                 "acquisition_b": acquisition.gather(b),
+                "n_units": pl.repeat(n, len(a), dtype=pl.Int32, eager=True),
                 "mantel_r": _defined(compared.mantel_r[a, b]),
                 "mantel_p": _defined(compared.mantel_p[a, b]),
                 "permutations": pl.repeat(permutations, len(a), dtype=pl.Int32, eager=True),
@@ -151,6 +154,16 @@ def check_size(n_units: int, permutations: int, where: str = "") -> None:
             f"{where}{n_units} units are too many to permute: with more than {MOST_PERMUTED}, the "
             "matrices of all pairs would fill the memory. Ask for permutations = 0, which gives "
             "Mantel's r without its p, or compare fewer units"
+        )
+
+
+def check_complete(n_complete: int, where: str = "") -> None:
+    """Refuse to look for shared neighbours of fewer than two units under every acquisition."""
+    if n_complete < 2:
+        raise CohortError(
+            f"{where}{n_complete} unit{'s are' if n_complete != 1 else ' is'} under every "
+            "acquisition, and it takes two to compare neighbourhoods; leave acquisitions out that "
+            "few units have"
         )
 
 

@@ -6,14 +6,17 @@ import pyarrow as pa
 
 from croma_sql.acquisitions.compared import (
     Consistency,
+    check_complete,
     check_depth,
     check_size,
     checked_options,
     tables,
 )
+from croma_sql.acquisitions.pairwise import compare_pairwise
 from croma_sql.acquisitions.units import Incomplete, OnBadSamples, UnitNames, Units, pool_rows
 from croma_sql.cohort import as_column, checked_threads
-from croma_sql.udfs.acquisitions.compare import compare
+from croma_sql.udfs.acquisitions.compare import Compared, compare
+from croma_sql.udfs.scope import Float
 from croma_sql.udfs.threads import IsStopped, available_cores, never
 from croma_sql.udfs.tracker import OnProgress
 from croma_sql.vectors import as_matrix
@@ -53,8 +56,12 @@ def consistency(
         Vectors of samples, of any length but zero.
     unit, acquisition : (n,) sequences
         Which physical thing a sample is of, and how it was acquired. One sample or many for each.
-    incomplete : {'error', 'drop'}
-        What to do with units that lack an acquisition.
+    incomplete : {'error', 'drop', 'pairwise'}
+        What to do with units that lack an acquisition: refuse them, leave them out, or compare each
+        pair of acquisitions on the units that have both. Then ``n_units`` of
+        ``acquisition_pairs`` differs from pair to pair, and with it what a rank or a correlation
+        says; ``units`` and ``acquisitions`` are of all units that have the acquisition; and what is
+        of all acquisitions together, of the units that have every one.
     permutations : int, default 999
         Of units, for ``mantel_p``: the share, itself among them, with an r at least as high; one-
         sided, and the same for every pair of acquisitions. 0: no p, and bounded memory.
@@ -68,7 +75,7 @@ def consistency(
         Default: every core this process may use. The result does not depend on it.
     on_progress : callable, optional
         Gets a `croma_sql.Progress` several times a second, in the calling thread;
-        `croma_sql.progress_bar` makes one.
+        `croma_sql.progress_bar` makes one. With 'pairwise' it starts again for each pair.
 
     Returns
     -------
@@ -82,7 +89,8 @@ def consistency(
     ------
     CohortError
         An empty cell; a bad vector; a unit that lacks an acquisition; fewer than two units or
-        acquisitions; a mean that has no direction; a depth beyond the other units; permutations of
+        acquisitions; with 'pairwise' no two acquisitions with two units in common; a mean that has
+        no direction; a depth beyond the other units; permutations of
         more than 5,000 units.
 
     References
@@ -105,7 +113,8 @@ def consistency(
     )
     options = checked_options(permutations, seed, depth)
     if depth is not None:
-        check_depth(options[2], len(pooled.unit_row))
+        check_complete(pooled.n_complete)
+        check_depth(options[2], pooled.n_complete)
     return compare_units(
         pooled,
         units.take(pa.array(pooled.unit_row)),
@@ -139,9 +148,15 @@ def compare_units(
     """
     permutations, seed, depth = options
     n = len(pooled.unit_row)
-    check_size(n, permutations, where)
+
+    def compare_some(means: Float, depth: int, permutations: int) -> Compared:
+        check_size(means.shape[1], permutations, where)
+        return compare(means, depth, permutations, seed, threads, is_stopped, on_progress)
+
+    if pooled.n_complete < n:
+        return compare_pairwise(pooled, units, acquisitions, depth, permutations, compare_some)
     depth = min(depth, n - 1)
-    found = compare(pooled.means, depth, permutations, seed, threads, is_stopped, on_progress)
+    found = compare_some(pooled.means, depth, permutations)
     return tables(
         found,
         units,

@@ -1,7 +1,7 @@
 """Validate rows that are samples of units under acquisitions, and pool their vectors."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,8 @@ from croma_sql.udfs.acquisitions.pooling import Pool
 from croma_sql.udfs.scope import Float, Int
 from croma_sql.vectors import Matrix, in_memory, with_direction
 
-Incomplete = Literal["error", "drop"]
+Incomplete = Literal["error", "drop", "pairwise"]
+INCOMPLETE: tuple[Incomplete, ...] = get_args(Incomplete)
 OnBadSamples = Literal["error", "drop"]
 
 
@@ -37,10 +38,10 @@ class UnitNames:
 class Units:
     """N units under S acquisitions, both in the order of their names as text.
 
-    means : (S, N, d) float64
+    means : (S, N, d) float64; with 'pairwise' NaN where a unit lacks an acquisition
     n_samples : (S, N) int64, vectors in each mean
     unit_row, acquisition_row : (N,) and (S,), a row that has this unit, or acquisition
-    n_incomplete : units left out because they lack an acquisition
+    n_incomplete : units that lack an acquisition; left out but with 'pairwise'
     """
 
     means: Float
@@ -48,6 +49,11 @@ class Units:
     unit_row: Int
     acquisition_row: Int
     n_incomplete: int
+
+    @property
+    def n_complete(self) -> int:
+        """Count the units that have every acquisition."""
+        return int(np.count_nonzero(self.n_samples.all(axis=0)))
 
 
 def pool_rows(
@@ -65,8 +71,9 @@ def pool_rows(
     matrix : (n, d) from `as_matrix`
     unit, acquisition : (n,) Arrow columns
     names : UnitNames
-    incomplete : 'error' or 'drop'
-        Units that lack an acquisition.
+    incomplete : 'error', 'drop' or 'pairwise'
+        Units that lack an acquisition: refuse them, leave them out, or keep them for the pairs of
+        acquisitions that they have.
     on_bad_vectors : 'error' or 'drop'
         Vectors that are NULL, hold NaN or inf, or are all zero; dropped ones count as missing.
 
@@ -74,10 +81,11 @@ def pool_rows(
     ------
     CohortError
         An empty cell; a bad vector; a unit that lacks an acquisition; fewer than two units or
-        acquisitions; a mean that has no direction. The message names column and first rows.
+        acquisitions; with 'pairwise' no two acquisitions with two units in common; a mean that has
+        no direction. The message names column and first rows.
     """
-    _check_choice("incomplete", incomplete)
-    _check_choice("on_bad_vectors", on_bad_vectors)
+    _check_choice("incomplete", incomplete, INCOMPLETE)
+    _check_choice("on_bad_vectors", on_bad_vectors, ("error", "drop"))
     for column, name in ((unit, names.unit), (acquisition, names.acquisition)):
         _check_column(column, name, len(matrix), names)
     units, of_unit = _coded(as_text(unit, names.unit))
@@ -89,20 +97,22 @@ def pool_rows(
         _check_vectors(usable, unit, acquisition, names)
     n_samples = _counts(of_acquisition[usable], of_unit[usable], len(acquisitions), len(units))
     complete = n_samples.all(axis=0)
+    is_kept = n_samples.any(axis=0) if incomplete == "pairwise" else complete
     if not complete.all():
         _check_complete(n_samples, units, acquisitions, names, incomplete)
-    n = int(np.count_nonzero(complete))
-    kept = np.where(complete, np.cumsum(complete) - 1, -1)[of_unit]
+    n = int(np.count_nonzero(is_kept))
+    kept = np.where(is_kept, np.cumsum(is_kept) - 1, -1)[of_unit]
     pool = Pool(len(acquisitions) * n, matrix.shape[1])
     pool.add(matrix, np.where(usable & (kept >= 0), of_acquisition * n + kept, -1))
     means = pool.means().reshape(len(acquisitions), n, -1)
-    _check_means(means, units.filter(pa.array(complete)), acquisitions, names)
+    n_samples = n_samples[:, is_kept]
+    _check_means(means, n_samples, units.filter(pa.array(is_kept)), acquisitions, names)
     return Units(
         means,
-        n_samples[:, complete],
-        _first_rows(of_unit)[complete],
+        n_samples,
+        _first_rows(of_unit)[is_kept],
         _first_rows(of_acquisition),
-        len(units) - n,
+        int(np.count_nonzero(~complete)),
     )
 
 
@@ -123,9 +133,10 @@ def _counts(of_acquisition: Int, of_unit: Int, acquisitions: int, units: int) ->
     return cells.reshape(acquisitions, units)
 
 
-def _check_choice(name: str, value: Any) -> None:
-    if value not in ("error", "drop"):
-        raise CohortError(f"{name} is {value!r}; it can be 'error' or 'drop'")
+def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        first, last = ", ".join(map(repr, choices[:-1])), repr(choices[-1])
+        raise CohortError(f"{name} is {value!r}; it can be {first} or {last}")
 
 
 def _check_column(column: pa.Array, name: str, n: int, names: UnitNames) -> None:
@@ -174,7 +185,7 @@ def _check_complete(
     names: UnitNames,
     incomplete: Incomplete,
 ) -> None:
-    """Refuse units that lack an acquisition, or with 'drop' if fewer than two do not."""
+    """Refuse units that lack an acquisition, or too few that do not for the choice made."""
     short = np.flatnonzero(~n_samples.all(axis=0))
     shown = [
         f"{units[p].as_py()!r} has no "
@@ -187,18 +198,45 @@ def _check_complete(
     )
     if incomplete == "error":
         raise CohortError(
-            f"{told}. Compare complete units only (incomplete = 'drop'), or leave acquisitions out"
+            f"{told}. Compare complete units only (incomplete = 'drop'), compare each pair of "
+            "acquisitions on the units that both have (incomplete = 'pairwise'), or leave "
+            "acquisitions out"
         )
-    if len(units) - len(short) < 2:
+    if incomplete == "pairwise":
+        if most_in_common(n_samples > 0) < 2:
+            raise CohortError(
+                f"{told}. No two acquisitions have two units in common, so that no pair of them "
+                "can be compared; one unit needs one name under all its acquisitions"
+            )
+    elif len(units) - len(short) < 2:
         raise CohortError(
             f"{told}. That leaves {len(units) - len(short)} to compare, of the two that it takes; "
-            "leave acquisitions out that few units have"
+            "compare each pair of acquisitions on the units that both have (incomplete = "
+            "'pairwise'), or leave acquisitions out that few units have"
         )
 
 
-def _check_means(means: Float, units: pa.Array, acquisitions: pa.Array, names: UnitNames) -> None:
+def most_in_common(has: NDArray[np.bool_]) -> int:
+    """Count the units of the two acquisitions that have most units in common.
+
+    Parameters
+    ----------
+    has : (S, N), whether a unit has an acquisition
+
+    Examples
+    --------
+    >>> most_in_common(np.array([[True, True, False], [True, False, True]]))
+    1
+    """
+    together = has.astype(np.int64) @ has.T.astype(np.int64)
+    return int(together[~np.eye(len(has), dtype=np.bool_)].max(initial=0))
+
+
+def _check_means(
+    means: Float, n_samples: Int, units: pa.Array, acquisitions: pa.Array, names: UnitNames
+) -> None:
     peaks = np.maximum(means.max(axis=2, initial=0.0), -means.min(axis=2, initial=0.0))
-    at, which = np.nonzero(~(np.isfinite(peaks) & (peaks > 0)))
+    at, which = np.nonzero((n_samples > 0) & ~(np.isfinite(peaks) & (peaks > 0)))
     if len(at):
         shown = [
             f"{units[p].as_py()!r} under {acquisitions[s].as_py()!r}"

@@ -7,7 +7,12 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from croma_sql.acquisitions.compared import Consistency, check_depth, checked_options
+from croma_sql.acquisitions.compared import (
+    Consistency,
+    check_complete,
+    check_depth,
+    checked_options,
+)
 from croma_sql.acquisitions.paired import compare_units
 from croma_sql.acquisitions.units import UnitNames, pool_rows
 from croma_sql.errors import CohortError
@@ -28,8 +33,8 @@ CONSISTENCY = (
     " rank INTEGER, nearest_unit BIGINT, profile_r DOUBLE)[],"
     " unit_neighbourhoods STRUCT(unit BIGINT, n_units INTEGER, depth INTEGER,"
     " shared_at INTEGER[])[],"
-    " acquisition_pairs STRUCT(acquisition_a BIGINT, acquisition_b BIGINT, mantel_r DOUBLE,"
-    " mantel_p DOUBLE, permutations INTEGER)[],"
+    " acquisition_pairs STRUCT(acquisition_a BIGINT, acquisition_b BIGINT, n_units INTEGER,"
+    " mantel_r DOUBLE, mantel_p DOUBLE, permutations INTEGER)[],"
     " acquisitions STRUCT(acquisition BIGINT, n_vectors INTEGER, mean_distance DOUBLE,"
     " effective_rank DOUBLE)[])"
 )
@@ -111,8 +116,10 @@ def _compare(
         given(asked.incomplete, "incomplete"),
         given(asked.on_bad_vectors, "on_bad_vectors"),
     )
+    if asked.depth != 0:
+        check_complete(pooled.n_complete, names.prefix)
     if asked.depth:
-        check_depth(depth, len(pooled.unit_row), "k", names.prefix)
+        check_depth(depth, pooled.n_complete, "k", names.prefix)
     return compare_units(
         pooled,
         pooled.unit_row + 1,

@@ -213,7 +213,8 @@ def _kept_or_compared(
     with ExitStack() as files:
         for table in CONSISTENCY:
             path = layout.scores_path(root, table, work.benchmark, work.encoder)
-            frame = getattr(made, table).to_arrow().cast(SCHEMAS[table])
+            columns = getattr(made, table).select(SCHEMAS[table].names)
+            frame = columns.to_arrow().cast(SCHEMAS[table])
             _publish(path, frame, about, files)
         _publish_members(root, benchmark, files)
     return ScoredConsistency(benchmark.name, encoder, "compared", **counts)

@@ -6,13 +6,15 @@
 --         As a heat map:
 --             PIVOT (FROM croma_acquisition_pairs('scans')) ON acquisition_b USING any_value(d_cos)
 --             GROUP BY acquisition_a
--- output  n: units; d_cos: mean cosine distance of a unit to itself; mr_1nn: share of units under acquisition_a
---         whose nearest unit under acquisition_b is themselves; mr_1nn_symmetric: the mean of both directions;
+-- output  n: units compared; with incomplete := 'pairwise' those that have both acquisitions, and pairs can
+--         only be compared with each other where n is alike; d_cos: mean cosine distance of a unit to
+--         itself; mr_1nn: share of units under acquisition_a whose nearest unit under acquisition_b is themselves; mr_1nn_symmetric: the mean of both directions;
 --         top_3, top_5, top_10: share that are among the nearest 3, 5, 10; mantel_r: Pearson's r of the
 --         distances of all pairs of units under a and under b; mantel_p: share of permutations, the
 --         identity among them, with an r at least as high; profile_r: mean of that of units
--- NULL    mantel_r, mantel_p, profile_r where distances do not differ by more than rounding, as with two
---         units; mantel_p without permutations; scope without by
+-- NULL    all but n where fewer than two units have both acquisitions; mantel_r, mantel_p, profile_r where
+--         distances do not differ by more than rounding, as with two units; mantel_p without
+--         permutations; scope without by
 -- notes   Means are over sorted lists, so that they have the same last bit in every run.
 -- source  Scanner-Induced Domain Shifts Undermine the Robustness of Pathology Foundation Models, 2026, eq. 2
 --         to 5; Mantel 1967; top-k: Filiot et al. 2025, PLISM, where units are registered tiles
@@ -39,7 +41,6 @@ WITH
             scope,
             pair.acquisition_a AS a,
             pair.acquisition_b AS b,
-            count(*) AS n,
             list_avg(list(pair.distance ORDER BY pair.distance)) AS d_cos,
             count(*) FILTER (pair.rank = 1) / count(*) AS mr_1nn,
             count(*) FILTER (pair.rank <= 3) / count(*) AS top_3,
@@ -54,21 +55,26 @@ WITH
         FROM compared
     )
 SELECT
-    acquisition_names[a] AS acquisition_a,
-    acquisition_names[b] AS acquisition_b,
-    n,
+    acquisition_names[pair.acquisition_a] AS acquisition_a,
+    acquisition_names[pair.acquisition_b] AS acquisition_b,
+    pair.n_units::BIGINT AS n,
     d_cos,
     mr_1nn,
-    avg(mr_1nn) OVER (PARTITION BY paired.scope, least(a, b), greatest(a, b)) AS mr_1nn_symmetric,
+    avg(mr_1nn) OVER (
+        PARTITION BY
+            permuted.scope,
+            least(pair.acquisition_a, pair.acquisition_b),
+            greatest(pair.acquisition_a, pair.acquisition_b)
+    ) AS mr_1nn_symmetric,
     top_3,
     top_5,
     top_10,
     pair.mantel_r,
     pair.mantel_p,
     profile_r,
-    paired.scope
-FROM paired
-JOIN permuted
+    permuted.scope
+FROM permuted
+LEFT JOIN paired
     ON permuted.scope IS NOT DISTINCT FROM paired.scope
     AND pair.acquisition_a = a
     AND pair.acquisition_b = b;

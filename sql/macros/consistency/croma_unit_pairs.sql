@@ -2,8 +2,9 @@
 --
 -- grain   one row per unit and ordered pair of acquisitions
 -- input   see croma_consistency.sql; by := 'encoder' compares each encoder by itself. The vector of a unit
---         under an acquisition is the mean of its rows'. incomplete: 'error', or 'drop' to leave out units
---         that lack an acquisition
+--         under an acquisition is the mean of its rows'. incomplete, of units that lack an acquisition:
+--         'error'; 'drop' leaves them out; 'pairwise' compares each pair of acquisitions on the units that
+--         have both, so that rank and nearest_unit are among these, and croma_iok on those that have all
 -- output  distance: cosine distance of the unit's two vectors; rank: of the unit itself among all units
 --         under acquisition_b by distance from its vector under acquisition_a, ties by unit as text; the
 --         share of rank 1 is the 1-NN match rate; nearest_unit: the first of them; profile_r: Pearson's r of
