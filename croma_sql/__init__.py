@@ -3,7 +3,6 @@
 from croma_sql.acquisitions.compared import Consistency
 from croma_sql.acquisitions.paired import consistency
 from croma_sql.arrays import margins, neighbours, typed_neighbours
-from croma_sql.cells import design, design_problems
 from croma_sql.centre.clustering import clustering
 from croma_sql.centre.probes import probes
 from croma_sql.centre.silhouettes import silhouettes
@@ -14,8 +13,6 @@ from croma_sql.errors import (
     HarmonisationError,
     ScoringError,
     SourceError,
-    StaleError,
-    StaleWarning,
     StatisticsError,
     WarehouseError,
 )
@@ -38,7 +35,7 @@ from croma_sql.reports import (
     summary,
 )
 from croma_sql.session import connect
-from croma_sql.statistics import bootstrap, differences, intervals, rank_stability, spearman
+from croma_sql.statistics import bootstrap, differences, rank_stability, spearman
 from croma_sql.statistics.enrichment import enrichment
 from croma_sql.statistics.subgroups import subgroups
 from croma_sql.udfs.doors.duckdb_functions import register
@@ -55,12 +52,6 @@ from croma_sql.warehouse.derived.harmonise import harmonise
 from croma_sql.warehouse.derived.pool import pool
 from croma_sql.warehouse.info import info
 from croma_sql.warehouse.layout import create_warehouse
-from croma_sql.warehouse.removing import (
-    remove_benchmark,
-    remove_dataset,
-    remove_encoder,
-    remove_scores,
-)
 from croma_sql.warehouse.scoring.centre import score_centre
 from croma_sql.warehouse.scoring.consistency import score_consistency
 from croma_sql.warehouse.scoring.scores import score
@@ -75,8 +66,6 @@ __all__ = [
     "Progress",
     "ScoringError",
     "SourceError",
-    "StaleError",
-    "StaleWarning",
     "StatisticsError",
     "WarehouseError",
     "__version__",
@@ -96,8 +85,6 @@ __all__ = [
     "consistency_strata",
     "consistency_summary",
     "create_warehouse",
-    "design",
-    "design_problems",
     "differences",
     "enrichment",
     "export_anndata",
@@ -108,7 +95,6 @@ __all__ = [
     "import_encoders",
     "import_samples",
     "info",
-    "intervals",
     "join_attributes",
     "margins",
     "mean_centred",
@@ -119,10 +105,6 @@ __all__ = [
     "rank_stability",
     "read_margins",
     "register",
-    "remove_benchmark",
-    "remove_dataset",
-    "remove_encoder",
-    "remove_scores",
     "score",
     "score_centre",
     "score_consistency",

@@ -103,8 +103,6 @@ def _arrow(values: Any) -> pa.Array:
 
 def as_text(array: pa.Array, column: str) -> pa.Array:
     """Cast to text, the form in which ids are compared and labels are told apart."""
-    if pa.types.is_interval(array.type):  # of SQL; Arrow has no text for it
-        return pa.array([None if one is None else str(one) for one in array.to_pylist()])
     try:
         return array.cast(pa.string())
     except pa.ArrowException as error:

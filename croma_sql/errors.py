@@ -1,8 +1,7 @@
 """Errors a user can act on: each names file, column and first rows, and says how to mend it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import islice
-from typing import Any
 
 
 class CromaSqlError(ValueError):
@@ -26,14 +25,7 @@ class BenchmarkError(CromaSqlError):
 
 
 class ScoringError(CromaSqlError):
-    """Scoring that could not be done for every benchmark and encoder.
-
-    done : what became of each benchmark under each encoder, those that failed among them
-    """
-
-    def __init__(self, message: str, done: Sequence[Any] = ()) -> None:
-        super().__init__(message)
-        self.done = done
+    """Scoring that could not give every sample a margin."""
 
 
 class StatisticsError(CromaSqlError):
@@ -42,14 +34,6 @@ class StatisticsError(CromaSqlError):
 
 class HarmonisationError(CromaSqlError):
     """Vectors that cannot be harmonised: nothing to compare, or effects that are not told apart."""
-
-
-class StaleError(CromaSqlError):
-    """Numbers that are out of date, which ``strict`` refuses."""
-
-
-class StaleWarning(UserWarning):
-    """Numbers that are out of date: vectors, samples or benchmark have changed since."""
 
 
 def counted(n: int, noun: str) -> str:

@@ -1,9 +1,8 @@
 """Progress bars, on terminals and in notebooks."""
 
-import html
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from datetime import timedelta
 
 from rich.console import Console
@@ -14,16 +13,13 @@ from croma_sql.udfs.scope import Progress
 from croma_sql.warehouse.data.imported import Done
 
 PATIENCE = 1.0  # seconds before a bar appears
-NOTEBOOK_WAIT = 0.5  # seconds between two updates of a notebook
-
-Show = Callable[[str, float, str], None]  # what is done, which share of it, and a remark
 
 
 @contextmanager
 def progress_bar(what: str = "searching") -> Iterator[Callable[[Progress], None]]:
     """Show how far a search is: the share of its multiply work, its rate, the time left.
 
-    Once a second has passed: on stderr, where that is a terminal, or below the cell of a notebook.
+    On a terminal or in a notebook, on stderr, once a second has passed.
 
     Parameters
     ----------
@@ -55,102 +51,42 @@ def progress_bars() -> Iterator[Callable[[str, Progress | float], None]]:
     ``progress`` may be a bare share, in [0, 1], or that of an import by slide.
     """
     began = time.monotonic()
-    first: dict[str, float] = {}  # when each was first reported
-    with _bars(Console(stderr=True)) as show:
-
-        def report(what: str, progress: Progress | float) -> None:
-            now = time.monotonic()
-            elapsed = now - first.setdefault(what, now)
-            if now - began >= PATIENCE:
-                share = progress.share if isinstance(progress, Progress) else float(progress)
-                show(what, share, _remark(progress, elapsed))
-
-        yield report
-
-
-def _bars(console: Console) -> AbstractContextManager[Show]:
-    if console.is_jupyter:
-        return _in_notebook()
-    return _on_terminal(console) if console.is_terminal else _nowhere()
-
-
-@contextmanager
-def _nowhere() -> Iterator[Show]:
-    yield lambda what, share, remark: None
-
-
-@contextmanager
-def _on_terminal(console: Console) -> Iterator[Show]:
-    """Draw bars that disappear when they are done."""
     bars = Bars(
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
-        TextColumn("{task.fields[remark]}"),
-        console=console,
+        TextColumn("{task.fields[detail]}"),
+        console=Console(stderr=True),
         transient=True,
     )
+    shown = bars.console.is_terminal or bars.console.is_jupyter
     tasks: dict[str, TaskID] = {}
 
-    def show(what: str, share: float, remark: str) -> None:
+    def report(what: str, progress: Progress | float) -> None:
+        if not shown or time.monotonic() - began < PATIENCE:
+            return
         if what not in tasks:
             bars.start()
             for task in tasks.values():
                 bars.update(task, visible=False)
-            tasks[what] = bars.add_task(what, total=1.0, remark="")
-        bars.update(tasks[what], completed=share, remark=remark)
+            tasks[what] = bars.add_task(what, total=1.0, detail="")
+        task = tasks[what]
+        if isinstance(progress, Progress):
+            detail = f"{progress.rate / 1e6:.0f} M distances/s, {_left(progress.seconds_left)}"
+            bars.update(task, completed=progress.share, detail=detail)
+        else:
+            elapsed = bars.tasks[bars.task_ids.index(task)].elapsed or 0.0
+            detail = _left(elapsed * (1 - progress) / progress) if progress else ""
+            if isinstance(progress, Done):
+                what = "slides" if progress.stage == "importing" else "files"
+                detail = f"{progress.n} of {progress.total} {what}, {detail}"
+            bars.update(task, completed=progress, detail=detail)
 
     try:
-        yield show
+        yield report
     finally:
         if tasks:  # stopping a bar that never showed would print an empty line
             bars.stop()
-
-
-@contextmanager
-def _in_notebook() -> Iterator[Show]:
-    """Show one line below the cell that is written anew; it needs no widgets, unlike rich's."""
-    from IPython.display import DisplayHandle
-
-    line = DisplayHandle()
-    shown: list[tuple[str, float]] = []  # the last, if any
-    due = 0.0
-
-    def show(what: str, share: float, remark: str) -> None:
-        nonlocal due
-        if time.monotonic() < due:
-            return
-        due = time.monotonic() + NOTEBOOK_WAIT
-        write = line.update if shown else line.display
-        write(_line(what, share, remark), raw=True)
-        shown[:] = [(what, share)]
-
-    def end(how: str) -> None:
-        for what, share in shown:
-            line.update({"text/plain": f"{what}: {how.format(share=share)}"}, raw=True)
-
-    try:
-        yield show
-    except BaseException:
-        end("stopped at {share:.0%}")
-        raise
-    end("done")
-
-
-def _line(what: str, share: float, remark: str) -> dict[str, str]:
-    text = f"{what}: {share:.0%} {remark}".rstrip()
-    bar = f'<progress value="{share:.3f}" max="1"></progress>'
-    return {"text/plain": text, "text/html": f"{bar} {html.escape(text)}"}
-
-
-def _remark(progress: Progress | float, elapsed: float) -> str:
-    if isinstance(progress, Progress):
-        return f"{progress.rate / 1e6:.0f} M distances/s, {_left(progress.seconds_left)}"
-    left = _left(elapsed * (1 - progress) / progress) if progress else ""
-    if isinstance(progress, Done):
-        what = "slides" if progress.stage == "importing" else "files"
-        return f"{progress.n} of {progress.total} {what}, {left}"
-    return left
 
 
 def _left(seconds: float) -> str:

@@ -4,18 +4,13 @@ from pathlib import Path
 
 import duckdb
 
-from croma_sql.connection import open_duckdb
 from croma_sql.places import frozen
 from croma_sql.udfs.doors.duckdb_functions import register
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.scoring.schemas import Table
-from croma_sql.warehouse.states.stored import Stored, stored_tables
-from croma_sql.warehouse.states.telling import tell
-from croma_sql.warehouse.states.view import add_states
 from croma_sql.warehouse.views import add_source, add_view
 
 VIEWS = (  # each reads only what stands before it
-    "data/stored_tables",
     "data/samples",
     "data/embeddings",
     "data/encoders",
@@ -31,7 +26,6 @@ VIEWS = (  # each reads only what stands before it
     "margins/encoder_summary_at",
     "margins/encoder_summary",
     "margins/dominant_confounders",
-    "margins/benchmark_design",
     "fixed_k/neighbourhoods_of",
     "fixed_k/neighbourhoods_at",
     "fixed_k/knn_accuracy_of",
@@ -40,15 +34,12 @@ VIEWS = (  # each reads only what stands before it
     "fixed_k/operating_points_of",
     "fixed_k/operating_points",
     "fixed_k/fixed_k_summary_of",
-    "fixed_k/fixed_k_summary_at",
     "fixed_k/fixed_k_summary",
     "fixed_k/window_shortfall_of",
     "fixed_k/window_shortfall",
     "blame/suppliers_at",
     "blame/hubs_at",
-    "encoders/encoder_ranking_at",
     "encoders/encoder_ranking",
-    "encoders/encoder_mean_ranks_at",
     "encoders/encoder_mean_ranks",
     "encoders/encoder_panel_at",
     "centre/silhouettes",
@@ -88,7 +79,7 @@ SOURCES: dict[Table, str] = {
 }
 
 
-def connect(warehouse: str | Path, *, strict: bool = False) -> duckdb.DuckDBPyConnection:
+def connect(warehouse: str | Path) -> duckdb.DuckDBPyConnection:
     """Open an in-memory DuckDB with the functions and the views of a warehouse.
 
     The views show the files that are there now; connect again after importing or scoring. They read
@@ -99,9 +90,6 @@ def connect(warehouse: str | Path, *, strict: bool = False) -> duckdb.DuckDBPyCo
     warehouse : path or URL
         On object storage every byte is fetched once at most, when a query first needs it. A file
         that has been replaced since cannot be read any more, which a query says.
-    strict : bool
-        Refuse a warehouse in which anything stored is out of date. Without it, there is a
-        `croma_sql.StaleWarning`, and the view ``stored_tables`` tells what is, and why.
 
     Returns
     -------
@@ -114,37 +102,21 @@ def connect(warehouse: str | Path, *, strict: bool = False) -> duckdb.DuckDBPyCo
     ------
     WarehouseError
         See `croma_sql.warehouse.layout.open_warehouse`.
-    StaleError
-        With ``strict``: something stored is out of date.
     """
-    con, stored = opened(warehouse)
-    try:
-        tell([one for one in stored if one.is_stale], warehouse, strict)
-    except BaseException:
-        con.close()
-        raise
-    return con
-
-
-def opened(warehouse: str | Path) -> tuple[duckdb.DuckDBPyConnection, list[Stored]]:
-    """Open a connection as `connect` does, and give what is stored with its states, unsaid."""
     root = frozen(layout.open_warehouse(warehouse))
-    con = register(open_duckdb())
+    con = register(duckdb.connect())
+    con.execute("SET enable_progress_bar = false")  # it would go to stdout, into the data
     con.execute("SET arrow_large_buffer_size = true")  # scopes of more than 2^31 values
-    files = layout.listing(root)
-    add_source(con, "sample_files", list(files.samples.values()))
-    vectors = files.embeddings
+    add_source(con, "sample_files", list(layout.samples_files(root).values()))
+    vectors = layout.embeddings_files(root)
     add_source(con, "embedding_files", [file.path for file in vectors])
-    whole = [file.path for file in vectors if file.part is None]
-    add_source(con, "harmonised_files", whole)
-    add_source(con, "pooled_files", whole)
+    add_source(con, "harmonised_files", [file.path for file in vectors if file.part is None])
     add_source(con, "source_files", [file.path for file in layout.sources_files(root)])
     add_source(con, "encoder_files", layout.encoders_files(root))
+    scores = layout.scores_files(root)
     for table, source in SOURCES.items():
-        add_source(con, source, [file.path for file in files.scores if file.table == table])
+        add_source(con, source, [file.path for file in scores if file.table == table])
     add_source(con, "member_files", list(layout.members_files(root).values()))
-    stored = stored_tables(root, files)
-    add_states(con, stored)
     for view in VIEWS:
         add_view(con, view)
-    return con, stored
+    return con

@@ -14,9 +14,11 @@ from croma_sql.udfs.scope import InMemory
 Matrix = NDArray[np.floating]
 OnBadVectors = Literal["error", "drop", "null"]
 
+EXTREME_EXPONENT = 200  # beyond 2^200, the product of two sums of squares may leave float64
+
 
 def as_matrix(embeddings: Any, column: str = "embedding", first_row: int = 0) -> Matrix:
-    """Read a 2-D array or frame, an Arrow, Polars or pandas column of lists, or nested lists.
+    """Read a 2-D array, an Arrow or Polars column of lists, or nested lists.
 
     ``column`` and ``first_row`` are what messages call the column and its first row.
 
@@ -30,10 +32,6 @@ def as_matrix(embeddings: Any, column: str = "embedding", first_row: int = 0) ->
     CohortError
         Not numbers, not two-dimensional, or vectors of different lengths.
     """
-    if hasattr(embeddings, "columns") and hasattr(embeddings, "to_numpy"):
-        embeddings = embeddings.to_numpy()  # a frame with a column per feature
-    if isinstance(getattr(embeddings, "dtype", None), np.dtype) and embeddings.dtype == object:
-        embeddings = _one_list_per_row(np.asarray(embeddings), column)
     if hasattr(embeddings, "__arrow_c_stream__") or isinstance(embeddings, pa.Array):
         return _from_arrow(_one_array(embeddings), column, first_row)
     if isinstance(embeddings, np.ma.MaskedArray):
@@ -52,22 +50,6 @@ def as_matrix(embeddings: Any, column: str = "embedding", first_row: int = 0) ->
     return np.ascontiguousarray(_as_floating(native, column))
 
 
-def _one_list_per_row(rows: NDArray[Any], column: str) -> pa.Array | NDArray[Any]:
-    """Read an object array of vectors, as pandas keeps them; a missing one is None or NaN."""
-    if rows.ndim != 1:
-        return rows
-    try:
-        return pa.array([None if _is_missing(row) else np.asarray(row) for row in rows])
-    except (TypeError, ValueError, pa.ArrowException) as error:
-        raise CohortError(
-            f"{column!r} is not a column of vectors of numbers, one per row: {error}"
-        ) from error
-
-
-def _is_missing(row: Any) -> bool:
-    return np.ndim(row) == 0 and not isinstance(row, str | bytes | int | np.number)
-
-
 def in_memory(matrix: Matrix) -> InMemory:
     """Measure the rows of a matrix, for the search.
 
@@ -75,16 +57,16 @@ def in_memory(matrix: Matrix) -> InMemory:
     multiplied by a power of two, which changes no cosine.
     """
     if matrix.dtype == np.float64:
-        matrix = exact.within_range(matrix)
+        matrix = _within_range(matrix)
     stored = matrix.view(np.uint16) if matrix.dtype == np.float16 else matrix
-    square = np.empty((len(matrix), 2))
+    square = np.empty(len(matrix))
     exact.squared_norms(stored, square, 0, len(matrix))
     return InMemory(stored, square)
 
 
 def with_direction(square: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Tell which vectors have a direction, by |z|^2 (n, 2): all values finite, and not all zero."""
-    return np.isfinite(square[:, 0]) & (square[:, 0] > 0)
+    """Tell which vectors have a direction, by |z|^2: every value finite, and not all zero."""
+    return np.isfinite(square) & (square > 0)
 
 
 def rows_with_direction(matrix: Matrix) -> NDArray[np.bool_]:
@@ -97,6 +79,17 @@ def rows_with_direction(matrix: Matrix) -> NDArray[np.bool_]:
     largest = (matrix.view(bits) & (~bits(0) >> bits(1))).max(axis=1, initial=0)
     found: NDArray[np.bool_] = (largest > 0) & (largest < inf)
     return found
+
+
+def _within_range(matrix: Matrix) -> Matrix:
+    peak = np.maximum(matrix.max(axis=1, initial=0.0), -matrix.min(axis=1, initial=0.0))
+    exponent = np.frexp(np.where(np.isfinite(peak), peak, 1.0))[1]
+    extreme = np.abs(exponent) > EXTREME_EXPONENT
+    if extreme.any():
+        matrix = matrix.copy()
+        with np.errstate(under="ignore"):
+            matrix[extreme] = np.ldexp(matrix[extreme], -exponent[extreme, None])
+    return matrix
 
 
 def _one_array(column: Any) -> pa.Array:

@@ -1,6 +1,7 @@
 """Slow, obvious resampling: draw groups, pool their rows, compute. Shares no code with ours."""
 
 import statistics
+from itertools import combinations
 
 import naive
 import numpy as np
@@ -63,3 +64,26 @@ def interval(values, level=0.95):
         return None, None
     tail = 50 * (1 - level)
     return tuple(np.percentile(values, [tail, 100 - tail]).tolist())
+
+
+def differences(estimates, draws, *, lower_is_better):
+    """(first, second, difference, lo, hi, win, draws), for {level: value}, {level: values}."""
+    sign = -1 if lower_is_better else 1
+    by_name = sorted(estimates, key=lambda level: (level is None, level))
+    best_first = sorted(
+        by_name, key=lambda level: (np.isnan(estimates[level]), -sign * estimates[level])
+    )
+    found = []
+    for first, second in combinations(best_first, 2):
+        both = [
+            (a, b)
+            for a, b in zip(draws[first], draws[second], strict=True)
+            if a is not None and b is not None
+        ]
+        lo, hi = interval([a - b for a, b in both])
+        wins = sum(sign * a > sign * b for a, b in both)
+        win = wins / len(both) if both else None
+        difference = estimates[first] - estimates[second]
+        difference = None if np.isnan(difference) else difference
+        found.append((first, second, difference, lo, hi, win, len(both)))
+    return found

@@ -80,10 +80,7 @@ CALLS = {
     "croma_units": "croma_units('scans')",
     "dominant_confounders": "dominant_confounders(['scanner', 'centre'])",
     "encoder_panel_at": "encoder_panel_at(5)",
-    "encoder_mean_ranks_at": "encoder_mean_ranks_at(5)",
-    "encoder_ranking_at": "encoder_ranking_at(5)",
     "encoder_summary_at": "encoder_summary_at(5)",
-    "fixed_k_summary_at": "fixed_k_summary_at(false)",
     "fixed_k_summary_of": "fixed_k_summary_of('points')",
     "hubs_at": "hubs_at(5)",
     "knn_accuracy_at": "knn_accuracy_at([1, 3, 5])",
@@ -231,7 +228,7 @@ def _columns(con: duckdb.DuckDBPyConnection, name: str, statement: str) -> str |
     told = [f"`{column}` {kind}" for column, kind, *_ in rows if column not in ATTRIBUTES]
     if len(told) < len(rows):
         told.append("every attribute of the sample")
-    if name.removesuffix("_at") in ("encoders", "encoder_ranking", "encoder_mean_ranks"):
+    if name in ("encoders", "encoder_ranking", "encoder_mean_ranks"):
         told.append("every attribute of the encoder")
     return ", ".join(told)
 

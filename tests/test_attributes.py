@@ -213,7 +213,7 @@ def test_attributes_join_the_samples_that_are_there(warehouse, tmp_path):
     path = tmp_path / "cohort.csv"
     path.write_text("slide,site,label\n007.svs,Oslo,0.5\n009,Bergen,1\n")
     done = join_attributes(warehouse, path, dataset="d", on="slide")
-    assert (done.n, done.notes[0]) == (
+    assert (done.n, done.report) == (
         4,
         f"{path}, matched on slide with slide_id: 1 of 2 slides; 1 slide has no row: '008'; 1 row "
         "has no slide: '009'; 1 is written otherwise: '007.svs' is '007'",
@@ -225,7 +225,7 @@ def test_attributes_join_the_samples_that_are_there(warehouse, tmp_path):
         ("s", None, 4.0, None),
     ]
     frame = pl.DataFrame({"site": ["Oslo"], "country": ["Norway"]})
-    assert croma_sql.import_samples(warehouse, frame, dataset="d", on="site").n == 4
+    assert croma_sql.import_samples(warehouse, frame, dataset="d", on="site") == 4
     assert rows(warehouse, "country") == [("Norway",), ("Norway",), (None,), (None,)]
     assert croma_sql.check(warehouse) == []
 

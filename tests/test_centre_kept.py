@@ -6,6 +6,7 @@ import pty
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import polars as pl
@@ -35,8 +36,7 @@ def test_what_is_up_to_date_is_kept(root):
     assert told == dict.fromkeys(CENTRE, "up to date")
     built(root, tiles(1))
     assert {one.status for one in croma_sql.info(root).scores} == {"stale"}
-    with pytest.warns(croma_sql.StaleWarning, match="out of date: b / e"):
-        assert croma_sql.check(root) == []
+    assert croma_sql.check(root) == []
     assert measured(root).outcome == "measured"
 
 
@@ -174,9 +174,11 @@ def test_ctrl_c_ends_the_command(root):
         while b"%" not in seen:
             seen += os.read(ours, 1024)
         child.send_signal(signal.SIGINT)
+        sent = time.monotonic()
         while b"stopped; the warehouse is whole" not in seen:
             seen += os.read(ours, 1024)
         assert child.wait() == 130
+        assert time.monotonic() - sent < 5  # a second by itself; the rest is for a busy machine
     os.close(ours)
     assert b"measuring b / e" in seen
     assert contents(root) == before

@@ -47,13 +47,9 @@ def scored(tmp_path_factory):
     assert succeed(
         "import", "embeddings", "UNI 2.npy", "--to", "W", "--encoder", "UNI 2", "--dataset", "d",
         "--samples", "manifest.csv", cwd=folder,
-    ) == (
-        "200 vectors of 8 float16 values as encoder 'UNI 2', dataset 'd' of W\n"
-        "columns 'label', 'confounder', 'group_id' are 'sample_label', 'sample_confounder', "
-        "'sample_group_id' in views with a column of that name, as margins\n"
-    )  # fmt: skip
-    assert succeed("benchmark", "W", "b", SELECT, cwd=folder).startswith(
-        "benchmark 'b': 200 rows, 2 labels, 2 confounders, 40 groups; dataset 'd'\n"
+    ) == "200 vectors of 8 float16 values as encoder 'UNI 2', dataset 'd' of W\n"  # fmt: skip
+    assert succeed("benchmark", "W", "b", SELECT, cwd=folder) == (
+        "benchmark 'b': 200 rows, 2 labels, 2 confounders, 40 groups\n"
     )
     assert re.search(r"b +UNI 2 +200 +scored", succeed("score", "W", cwd=folder))
     assert re.search(r"b +UNI 2 +200 +up to date", succeed("score", "W", cwd=folder))
@@ -131,8 +127,10 @@ def test_ctrl_c_stops_a_query(scored, query):
         time.sleep(4)
         assert child.poll() is None
         child.send_signal(signal.SIGINT)
+        sent = time.monotonic()
         assert b"stopped; the warehouse is whole" in child.stderr.read()
         assert child.wait() == 130
+    assert time.monotonic() - sent < 5
 
 
 @pytest.mark.parametrize("columns", ["80", "40"])
@@ -286,9 +284,11 @@ def test_progress_shows_on_a_terminal_only(tmp_path):
         while b"%" not in seen:
             seen += os.read(ours, 1024)
         child.send_signal(signal.SIGINT)
+        sent = time.monotonic()
         while b"stopped; the warehouse is whole" not in seen:
             seen += os.read(ours, 1024)
         assert child.wait() == 130
+        assert time.monotonic() - sent < 5  # a second by itself; the rest is for a busy machine
     os.close(ours)
     assert b"scoring b / e" in seen
     assert succeed("check", "W", cwd=tmp_path) == "W is whole\n"

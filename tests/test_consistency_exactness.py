@@ -7,24 +7,26 @@ from acquired import scanned
 
 from croma_sql.udfs.acquisitions.across import Across
 from croma_sql.udfs.acquisitions.compare import compare
-from croma_sql.udfs.acquisitions.directions import around_mean, measured
+from croma_sql.udfs.acquisitions.directions import directions
 from croma_sql.udfs.acquisitions.neighbourhoods import last_places
 from croma_sql.udfs.acquisitions.pooling import Pool
 from croma_sql.udfs.acquisitions.retrieval import look, own_distances
-from croma_sql.udfs.acquisitions.spread import distances_to_others
+from croma_sql.udfs.acquisitions.spread import centre, distances_to_others
 from croma_sql.udfs.acquisitions.within import Within
 
 
 def as_parts(units):
-    """Vectors, and directions around a common centre and around that of each acquisition."""
-    z, square = measured(np.asarray(units, float))
-    r, half = np.empty(z.shape), np.empty(z.shape[:2])
-    own, own_half = np.empty(z.shape), np.empty(z.shape[:2])
-    d = z.shape[2]
-    around_mean(z.reshape(-1, d), square.reshape(-1, 2), r.reshape(-1, d), half.reshape(-1))
-    for s in range(len(z)):
-        around_mean(z[s], square[s], own[s], own_half[s])
-    return z, square, r, half, own, own_half
+    """Directions, and the same around a common centre and around that of each acquisition."""
+    units = np.asarray(units, float)
+    u, half = np.empty(units.shape), np.empty(units.shape[:2])
+    for s in range(len(u)):
+        directions(units[s], u[s])
+    r = u.copy()
+    centre(r.reshape(-1, u.shape[2]), half.reshape(-1))
+    own, own_half = u.copy(), half.copy()
+    for s in range(len(u)):
+        centre(own[s], own_half[s])
+    return u, r, half, own, own_half
 
 
 @pytest.mark.parametrize("kind", ["distinct", "equal", "offset"])
@@ -35,12 +37,12 @@ def test_blocks_do_not_matter(kind):
         units[1] = units[0]
     if kind == "offset":
         units = 1e-15 * units + 1.0 + np.arange(3)[:, None, None] * np.arange(6)
-    z, square, r, half, own, own_half = as_parts(units)
+    u, r, half, own, own_half = as_parts(units)
     intra = np.stack([distances_to_others(*one) for one in zip(own, own_half, strict=True)])
     expected = compare(units, 20, 0, 0, 1)
     for block in ((1, 1), (7, 13), (70, 70)):
-        across = Across(z, square, r, half, block)
-        within = Within(z, square, own, own_half, intra, 20, False, rows=block[0])
+        across = Across(u, r, half, block)
+        within = Within(u, own, own_half, intra, 20, False, rows=block[0])
         for parts in (across, within):
             for task, _ in parts.tasks():
                 task()
@@ -64,7 +66,7 @@ def near_ties():
     return z / np.linalg.norm(z, axis=2, keepdims=True)
 
 
-def distorted(x, y):
+def measured(x, y):
     """Distances, and what a matrix product may make of them that is off by up to `BOUND`."""
     distances = ((x[:, None] - y[None]) ** 2).sum(axis=2) / 2
     return distances, distances + np.random.default_rng(1).uniform(-BOUND, BOUND, distances.shape)
@@ -72,17 +74,15 @@ def distorted(x, y):
 
 def test_exact_distances_decide_ranks():
     one, other = near_ties()
-    distances, off = distorted(one, other)
+    distances, off = measured(one, other)
     own, half = np.empty(600), np.full(600, 0.5)
-    squares = measured(one)[1], measured(other)[1]
-    own_distances(one, squares[0], other, squares[1], own)
+    own_distances(one, other, own)
     rows, cols = ((own.copy(), np.arange(600), np.zeros(600, np.int64)) for _ in range(2))
     for first in range(0, 600, 40):
         some = slice(first, first + 40)
         block = np.ascontiguousarray(1.0 - off[:, some])
         part = (of_cols[some] for of_cols in cols)
-        pairs = (one, squares[0], other, squares[1])
-        look(block, 0, first, half, half, *pairs, own, BOUND, *rows, *part)
+        look(block, 0, first, half, half, one, other, own, BOUND, *rows, *part)
     for (_, nearest, ahead), lines in ((rows, distances), (cols, distances.T)):
         orders = [naive.ordered(line) for line in lines]
         assert (ahead + 1).tolist() == [order.index(p) + 1 for p, order in enumerate(orders)]
@@ -92,9 +92,9 @@ def test_exact_distances_decide_ranks():
 @pytest.mark.parametrize("depth", [20, 599])
 def test_exact_distances_decide_neighbourhoods(depth):
     one = near_ties()[0]
-    distances, off = distorted(one[:50], one)
+    distances, off = measured(one[:50], one)
     last = np.zeros((50, 600), np.int32)
-    last_places(off, 0, *measured(one), BOUND, depth, last)
+    last_places(off, 0, one, BOUND, depth, last)
     for p, line in enumerate(distances):
         order = [q for q in naive.ordered(line) if q != p]
         places = np.full(600, depth + 1)

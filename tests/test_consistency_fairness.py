@@ -70,7 +70,7 @@ def test_a_collapsed_encoder_is_not_praised_for_its_distances(root):
 
 
 def test_differences_from_a_collapsed_encoder_are_marked(root):
-    found = croma_sql.compare_consistency_pairs(root)
+    found = croma_sql.compare_consistency_pairs(root, draws=20)
     for side in ("first", "second"):
         is_flagged = pl.col(side).is_in(list(COLLAPSED))
         marked = found.select((pl.col(f"{side}_collapse_reason") == "no_spread").fill_null(False))

@@ -53,7 +53,7 @@ def test_the_verb_compares_and_prints(root, tmp_path):
     pairs = rows(*asked, "--encoder", "good", "--by-pair")
     assert len(pairs) == 12
     assert all(0 < pair["mantel_p"] <= 1 for pair in pairs)
-    strata = rows(*asked, "--encoder", "good", "--by", "stain")
+    strata = rows(*asked, "--encoder", "good", "--by", "stain", "--draws", "20")
     assert sorted(row["n"] for row in strata) == [3, 12, 25]
     compared = run(*asked, "--compare", "--draws", "20")[1]
     assert "(1 to 1)" in compared

@@ -28,7 +28,7 @@ def study(tmp_path_factory):
     """Two benchmarks under two encoders, "it's" the better one: it has the label as a dimension."""
     root = tmp_path_factory.mktemp("study") / "w"
     frame = tiles(80)
-    label = 9.5 * frame["label"].str.tail(1).cast(pl.Float64)
+    label = 9 * frame["label"].str.tail(1).cast(pl.Float64)
     better = frame.select("sample_id", pl.concat_list(pl.col("embedding").arr.to_list(), label))
     import_tiles(root, frame)
     import_tiles(root, better, encoder="it's", samples=None)
@@ -70,7 +70,7 @@ def test_attributes_from_any_source(root, tmp_path):
     }
     for name, source in sources.items():
         target = root.with_name(name)
-        assert croma_sql.import_encoders(target, source).n == 3
+        assert croma_sql.import_encoders(target, source) == 3
         assert rows(target, QUERY) == ROWS, name
         assert croma_sql.check(target) == []
 
@@ -80,7 +80,7 @@ def test_encoders_imported_again_are_replaced(root):
     croma_sql.import_encoders(
         root, pl.DataFrame({"model": ["f"], "corpus": ["x"]}), encoder="model"
     )
-    assert rows(root, "FROM encoders") == [("f", False, False, "x")]
+    assert rows(root, "FROM encoders") == [("f", False, "x")]
 
 
 def test_every_encoder_there_is_has_a_row(root):
@@ -214,24 +214,14 @@ def test_mean_ranks_of_some_benchmarks(scored):
     assert found == [("it's", 1), ("e", 1)]
 
 
-def test_the_mark_of_harmonised_encoders_is_no_attribute(root):
-    frame = ATTRIBUTES.with_columns(pl.lit(True).alias("Is_Harmonised"))
-    with raises("column 'Is_Harmonised' is a name that the warehouse uses itself; rename it"):
-        croma_sql.import_encoders(root, frame)
-
-
 def test_attributes_may_go_by_any_name_of_ours(scored):
-    """Where a view has a column of that name itself, the attribute is encoder_<name>."""
+    """Where a view has a column of that name itself, the attribute is left out."""
     with croma_sql.connect(scored) as con:
         views = con.sql("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
         before = {view: con.sql(f"FROM {view}").columns for (view,) in views}
     names = {name for columns in before.values() for name in columns}
     frame = ATTRIBUTES.select(
-        "encoder",
-        *(
-            pl.lit("theirs").alias(name)
-            for name in names - {"encoder", "is_control", "is_harmonised"}
-        ),
+        "encoder", *(pl.lit("theirs").alias(name) for name in names - {"encoder", "is_control"})
     )
     croma_sql.import_encoders(scored, frame)
     with croma_sql.connect(scored) as con:
@@ -241,6 +231,3 @@ def test_attributes_may_go_by_any_name_of_ours(scored):
             found.fetchall()
         kinds = con.sql("SELECT DISTINCT typeof(croma) FROM encoder_ranking")
         assert kinds.fetchall() == [("DOUBLE",)]
-        assert con.sql("SELECT DISTINCT encoder_croma FROM encoder_ranking").fetchall() == [
-            ("theirs",)
-        ]

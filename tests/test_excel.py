@@ -49,14 +49,14 @@ def test_cells_keep_what_they_are(root, write):
             ["a b", 3, None, None, None, None, "Łódź", None, day, "#N/A"],
         ]
     )
-    assert croma_sql.import_samples(root, path, dataset="d").n == 3
+    assert croma_sql.import_samples(root, path, dataset="d") == 3
     relation = croma_sql.connect(root).sql("SELECT * EXCLUDE (dataset) FROM samples")
     assert dict(zip(relation.columns, map(str, relation.types), strict=True)) == {
         "sample_id": "VARCHAR", "n": "BIGINT", "score": "DOUBLE", "known": "BOOLEAN", "day": "DATE",
         "scanned": "TIMESTAMP", "site": "VARCHAR", "mixed": "VARCHAR", "some": "BIGINT",
     }  # fmt: skip
     assert relation.fetchall() == [
-        ("007", 1, 0.5, True, day.date(), moment, None, "1", None),
+        ("007", 1, 0.5, True, day.date(), moment, "NA", "1", None),
         ("1e5", 2, 2.0, False, day.date(), day, None, "b", 3),
         ("a b", 3, None, None, None, None, "Łódź", "2024-02-03", None),
     ]
@@ -189,6 +189,6 @@ def test_ids_that_excel_took_for_numbers_are_never_matched_by_halves(write):
 
 def test_encoders_from_a_workbook(root, write):
     rows = [["encoder", "is_control", "size"], ["UNI", False, 1], ["DINO", True, None]]
-    assert croma_sql.import_encoders(root, write(encoders=rows)).n == 2
+    assert croma_sql.import_encoders(root, write(encoders=rows)) == 2
     found = croma_sql.connect(root).sql("FROM encoders ORDER BY encoder").fetchall()
     assert found == [("DINO", True, None), ("UNI", False, 1)]

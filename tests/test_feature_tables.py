@@ -260,7 +260,7 @@ def test_tables_that_are_damaged(tmp_path):
     for suffix in (".parquet", ".arrow"):
         path = write(lists(vectors(900)), tmp_path / f"007{suffix}")
         cut_short(path)
-        with raises(str(path), "cut short"):
+        with raises(str(path), "cut short" if suffix == ".parquet" else "cannot be read"):
             recognised(path)
     path = tmp_path / "rows.parquet"
     pq.write_table(pa.table({"embedding": [[1.0, 2.0], [1.0]]}), path)

@@ -77,7 +77,7 @@ def test_csv_keeps_ids_as_text_and_reads_numbers_as_numbers(root, tmp_path):
         "score": "DOUBLE", "site": "VARCHAR", "note": "VARCHAR",
     }  # fmt: skip
     assert relation.fetchall() == [
-        ("007", "0012", 1, 2, 0.5, None, "two\r\nlines"),
+        ("007", "0012", 1, 2, 0.5, "NA", "two\r\nlines"),
         ("1e5", "0013", 2, None, None, "Oslo", "a, b"),
     ]
 
@@ -131,7 +131,7 @@ def test_samples_from_any_frame(root):
     }
     for name, source in sources.items():
         target = root.with_name(name)
-        assert croma_sql.import_samples(target, source, dataset="d", sample_id="tile").n == 2
+        assert croma_sql.import_samples(target, source, dataset="d", sample_id="tile") == 2
         with croma_sql.connect(target) as con:
             found = con.sql("SELECT sample_id, centre, n FROM samples ORDER BY 1").fetchall()
         assert found == [("a", "x", 1), ("b", None, 2)]
@@ -149,6 +149,6 @@ def test_csv_as_spreadsheets_leave_it(root, tmp_path):
     """Blank lines, commas within a quoted header of a file with semicolons."""
     path = tmp_path / "m.csv"
     path.write_text('sample_id;"a, b, c";n\r\n\r\nx;1;2\r\ny;2;9007199254740993.5\r\n\r\n')
-    assert croma_sql.import_samples(root, path, dataset="d").n == 2
+    assert croma_sql.import_samples(root, path, dataset="d") == 2
     found = croma_sql.connect(root).sql('SELECT sample_id, "a, b, c", n FROM samples').fetchall()
     assert found == [("x", 1, "2"), ("y", 2, "9007199254740993.5")]

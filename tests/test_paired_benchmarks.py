@@ -136,9 +136,7 @@ def test_score_is_for_the_other_kind(scanned):
 
 def test_info_and_check_and_the_command_line_know_them(scanned):
     result = CliRunner().invoke(app, ["benchmark", str(scanned), "scanners", PAIRED])
-    assert (
-        result.stdout == "benchmark 'scanners': 36 samples, 6 units, 3 acquisitions; dataset 'd'\n"
-    )
+    assert result.stdout == "benchmark 'scanners': 36 samples, 6 units, 3 acquisitions\n"
     (found,) = croma_sql.info(scanned).benchmarks
     assert (found.n, found.units, found.acquisitions, found.incomplete) == (36, 6, 3, 0)
     assert found.labels is None

@@ -268,7 +268,7 @@ def test_the_verb(root):
         f"left out: 2 samples without 'slide_id' or 'scanner': '{left[0]}', '{left[1]}'",
         "attributes: 'slide_id', 'scanner', 'n_pooled', 'patient', 'age'",
         "not kept, as they differ within a group: 'x'",
-        "next: a benchmark of these alone: croma-sql benchmark … --dataset D",
+        "next: a benchmark WHERE dataset = 'D'; one that takes all samples has these too now",
     ]
     assert CliRunner().invoke(app, asked).stdout.splitlines()[0].endswith("(up to date)")
     info = CliRunner().invoke(app, ["info", str(root)]).stdout

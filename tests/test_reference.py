@@ -11,7 +11,7 @@ def test_the_reference_says_what_is_there():
 
 def test_queries_in_headers_run(tmp_path):
     found = queries()
-    assert len(found) == 14
+    assert len(found) == 15
     with connection(tmp_path / "W") as con:
         for name, query in found:
             assert con.sql(query).fetchall(), name

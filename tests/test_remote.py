@@ -21,10 +21,10 @@ from croma_sql.exports.tables import failed
 from croma_sql.importers.recognise import recognised
 from croma_sql.object_storage import OPTIONS
 from croma_sql.places import frozen, opened
-from croma_sql.warehouse.identities import _identity
 from croma_sql.warehouse.parquet import _known_footer
 from croma_sql.warehouse.publish import publishing
 from croma_sql.warehouse.scoring.memory import Cut
+from croma_sql.warehouse.scoring.plan import _digest
 from croma_sql.warehouse.views import damaged
 
 NULL = {"on_undefined": "null"}
@@ -150,7 +150,7 @@ def test_slides_of_one_bucket_into_another(storage, remote, tmp_path):
     )
     croma_sql.score(remote, **NULL)
     assert croma_sql.check(remote) == []
-    for remembered in (_identity, _known_footer):
+    for remembered in (_digest, _known_footer):
         remembered.cache_clear()
     before = len(storage.asked)
     assert [one.status for one in croma_sql.info(remote).scores] == ["up to date"]

@@ -12,7 +12,6 @@ from cohorts import AWKWARD, random_cohort
 import croma_sql
 from croma_sql.udfs.neighbours.tiled import bytes_per_anchor
 from croma_sql.udfs.scope import Wanted
-from croma_sql.warehouse.scoring.known_rows import NAME
 from croma_sql.warehouse.scoring.memory import GROUP_ROWS, Cut, Size, checked_memory, cut
 
 SELECT = "SELECT sample_id, label, confounder, group_id FROM samples"
@@ -130,7 +129,7 @@ def test_any_cut_makes_the_same_files(root, name, select, monkeypatch):
         before = set(copy.rglob("*"))
         score(copy, k=15, first_ranks=True)
         left_behind = {path for path in set(copy.rglob("*")) - before if path.is_file()}
-        assert {path.suffix for path in left_behind if path.name != NAME} == {".parquet"}
+        assert {path.suffix for path in left_behind} == {".parquet"}
         expected = expected or scores(copy)
         assert scores(copy) == expected
     path = next((copy / "scores/neighbours").rglob("*.parquet"))
@@ -225,27 +224,15 @@ def test_a_run_that_ends_between_two_files_is_finished_by_the_next(root, tiles, 
     assert count(root, "first_ranks WHERE first_so_rank IS NULL") == 0
 
 
-@pytest.mark.parametrize("table", ["typed_neighbours", "neighbours"])
-def test_a_damaged_table_is_made_again_as_deep_as_it_was(root, tiles, table):
-    built(root, tiles)
-    score(root, m=21, k=10, first_ranks=True)
-    path = next((root / f"scores/{table}").rglob("*.parquet"))
-    before = path.read_bytes()
-    for damage in (b"", before[: len(before) // 2]):
-        path.write_bytes(damage)
-        assert croma_sql.info(root).scores[table == "neighbours"].status == "unknown"
-        assert (score(root), path.read_bytes()) == ("scored", before)
-    assert score(root) == "up to date"
-
-
-def test_of_two_damaged_tables_nobody_knows_how_deep_the_second_was(root, tiles):
+def test_damaged_neighbours_are_named_before_anything_is_searched(root, tiles):
     built(root, tiles)
     score(root, k=10)
-    for path in (root / "scores").rglob("*.parquet"):
-        path.write_bytes(b"")
-    with pytest.raises(croma_sql.ScoringError, match=r"neighbours.parquet is damaged.*Score with"):
+    path = next((root / "scores/neighbours").rglob("*.parquet"))
+    path.write_bytes(b"")
+    with pytest.raises(croma_sql.ScoringError, match=r"neighbours.parquet.*Score with --k to make"):
         score(root)
     assert score(root, k=10) == "scored"
+    assert score(root) == "up to date"
 
 
 def test_sizes_are_read_as_people_write_them():

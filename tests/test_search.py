@@ -14,7 +14,6 @@ from croma_sql.udfs import exact
 from croma_sql.udfs.neighbours.arrange import Residuals, arrange
 from croma_sql.udfs.neighbours.search import search, search_all
 from croma_sql.udfs.neighbours.small import search_small
-from croma_sql.udfs.residuals import slack
 from croma_sql.udfs.scope import Wanted
 from croma_sql.udfs.threads import cores, one_by_one
 
@@ -212,16 +211,10 @@ def test_equal_vectors_are_at_distance_zero():
         assert (found.distance == 0).all()
 
 
-def two_bundles(n):
-    """Two directions, and vectors within 1e-9 of either: no centre is near all of them."""
-    cohort = random_cohort(0, n=n, d=8)
-    bundle = np.eye(8)[np.random.default_rng(0).integers(2, size=n)]
-    return Cohort(bundle + 1e-9 * cohort.vectors, *cohort.columns()[1:])
-
-
 def test_rows_the_float32_pass_cannot_separate_are_searched_again():
-    """Distances too small for float32 beside the length of residuals: every row needs a search."""
-    cohort, close = random_cohort(0, n=300, d=8), two_bundles(300)
+    """Distances that differ in the last bits of float64 only: every row needs the exact search."""
+    cohort = random_cohort(0, n=300, d=8)
+    close = Cohort(1.0 + 1e-15 * cohort.vectors, *cohort.columns()[1:])
     wanted = Wanted(5, k=5)
     edges = search_cohort(close, wanted, block=64)
     assert edges.searched_again > 300
@@ -243,7 +236,7 @@ def test_float32_distances_stay_within_the_bound(name):
     for p in every[::7]:
         for q in every:
             distance = exact.distance(stored, place, arranged.square, p, q)
-            bound = slack(arranged.radius[p], arranged.radius[q], d)
+            bound = exact.slack(arranged.radius[p], arranged.radius[q], d)
             worst = max(worst, abs(float(measured[p, q]) - distance) / bound)
     assert 1e-4 < worst <= 1.0
 
@@ -251,10 +244,10 @@ def test_float32_distances_stay_within_the_bound(name):
 def test_float16_is_read_by_its_bits():
     bits = np.arange(1 << 16, dtype=np.uint16)
     expected = bits.view(np.float16).astype(np.float64)
-    square = np.empty((len(bits), 2))
+    square = np.empty(len(bits))
     exact.squared_norms(bits[:, None], square, 0, len(bits))
     finite = np.isfinite(expected)
-    npt.assert_array_equal(square[finite, 0], expected[finite] ** 2)
+    npt.assert_array_equal(square[finite], expected[finite] ** 2)
     assert not np.isfinite(square[~finite]).any()
     product = np.empty((len(bits), 1))
     one = np.array([0x3C00], np.uint16)
@@ -321,7 +314,9 @@ def test_progress_reaches_the_end_and_never_goes_back(wanted, anchors):
 def test_progress_counts_rows_that_are_searched_again():
     """They are found late, and the share falls back rather than pretend to be at the end."""
     seen = []
-    search_cohort(two_bundles(600), Wanted(5), block=64, on_progress=seen.append)
+    cohort = random_cohort(0, n=600, d=8)
+    close = Cohort(1.0 + 1e-15 * cohort.vectors, *cohort.columns()[1:])
+    search_cohort(close, Wanted(5), block=64, on_progress=seen.append)
     shares = [progress.share for progress in seen]
     assert shares != sorted(shares)
     assert shares[-1] == 1.0

@@ -75,7 +75,7 @@ def test_tiles_are_those_of_a_naive_merge(tmp_path, monkeypatch, seed, batch):
     arrival = Arrival(
         "d", "tile", files[1:], files[0], pa.array(replaced, pa.string()), lambda: pa.array(held)
     )
-    found = merged(arrival, lambda rows: rows).read_all()
+    found = merged(arrival).read_all()
     expected = naive(there, pa.concat_tables(here), replaced, held)
     assert found.column_names == [*PLACES.names, "label"]
     assert found.to_pylist() == expected

@@ -87,7 +87,7 @@ def test_attributes_stand_beside_margins_unless_the_benchmark_says_otherwise(roo
     assert row["margin"].item() != 9.0
     assert row.columns == [
         "benchmark", "encoder", "subset", "sample_id", "label", "confounder", "group_id",
-        "matched", "d_so", "d_os", "margin", "undefined_reason", "is_stale", "dataset", "x y",
+        "matched", "d_so", "d_os", "margin", "undefined_reason", "dataset", "x y",
     ]  # fmt: skip
 
 
@@ -224,8 +224,7 @@ def test_samples_may_come_before_their_vectors(root, tiles):
     croma_sql.score(built(root, tiles), on_undefined="null")
     more = pl.concat([tiles, tiles.with_columns(pl.col("sample_id").str.replace("s", "t"))])
     croma_sql.import_samples(root, more, dataset="d")
-    with pytest.warns(croma_sql.StaleWarning, match="rows of benchmark 'b' changed"):
-        assert croma_sql.check(root) == []
+    assert croma_sql.check(root) == []
     with pytest.raises(croma_sql.CromaSqlError, match="90 of 180 samples have no vector"):
         croma_sql.score(root, on_undefined="null")
     croma_sql.import_embeddings(root, more, encoder="e", dataset="d")
@@ -234,7 +233,7 @@ def test_samples_may_come_before_their_vectors(root, tiles):
 
 def test_another_version_scores_again(root, tiles, monkeypatch):
     croma_sql.score(built(root, tiles), on_undefined="null")
-    monkeypatch.setattr("croma_sql.warehouse.scoring.made_of.__version__", "0.0.0")
+    monkeypatch.setattr("croma_sql.warehouse.scoring.plan.__version__", "0.0.0")
     assert outcomes(root, on_undefined="null") == {("b", "e"): "scored"}
 
 

@@ -8,9 +8,7 @@ doors/                 all of it as functions of DuckDB and expressions of Polar
 
 What they share:
 scope.py               what a search takes and gives
-exact.py               inner products, norms and distances: one geometry for all metrics
-residuals.py           unit vectors around a centre, and how far their products can be trusted
-twofold.py             numbers of twice the precision of float64
+exact.py               inner products, norms and distances in float64; residuals in float32
 compiled.py            how functions are compiled
 threads.py             who may use the cores, and spreading tasks over them
 tracker.py             how far a computation is

@@ -21,8 +21,7 @@ Stored = NDArray[np.generic]
 class Vectors(Protocol):
     """Vectors in the precision they came in, wherever they lie.
 
-    square : (N, 2) float64, |z|^2 as the sum of two (see `croma_sql.udfs.twofold`); not finite or 0
-        where a vector has no direction
+    square : (N,) float64, |z|^2; not finite or 0 where a vector has no direction
     """
 
     @property

@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from croma_sql.centre.rows import Classes, classes_of, in_order, read_rows, residuals, stored
+from croma_sql.centre.rows import Classes, classes_of, in_order, read_rows, residuals
 from croma_sql.centre.workers import workers
 from croma_sql.cohort import checked_threads
 from croma_sql.errors import CohortError, StatisticsError, listed
@@ -24,7 +24,7 @@ PROBES = ("knn", "linear")
 ITERATIONS = 1000
 AT_ONCE = 4 * 10**9  # multiplications of k-NN that nothing can stop, a fraction of a second
 
-Matrix = NDArray[np.floating]
+Matrix = NDArray[np.float32]
 OnFewGroups = Literal["error", "null"]
 
 
@@ -62,11 +62,10 @@ def probes(
 ) -> pl.DataFrame:
     """Predict label and confounder of every sample by probes trained on other groups.
 
-    The probes are k-NN by cosine distance, and multinomial logistic regression on the vectors as
-    they came: neither normalised nor standardised, so that it also sees what is in their length
-    (scikit-learn's `LogisticRegression`: L2, C = 1, at most 1,000 iterations of L-BFGS). A
-    confounder that can be told is encoded, and on the way to a shortcut; a representation free of
-    it leaves them at chance, 1 / number of classes of balanced accuracy.
+    The probes are k-NN by cosine distance, and multinomial logistic regression on standardised
+    features (L2, C = 1, at most 1,000 iterations of L-BFGS). A confounder that can be told is
+    encoded, and on the way to a shortcut; a representation free of it leaves them at chance,
+    1 / number of classes of balanced accuracy.
 
     Parameters
     ----------
@@ -99,10 +98,8 @@ def probes(
     polars.DataFrame
         One row per target, probe and sample, in the order of ids: ``sample_id``, ``group_id``,
         ``target`` ('label', 'confounder'), ``probe`` ('knn', 'linear'), ``fold`` (from 0),
-        ``truth``, ``predicted``, ``converged``: false where the fit of this fold stopped at 1,000
-        iterations, before it had converged (k-NN has nothing to converge). So the accuracy within
-        any attribute is a GROUP BY, and `croma_balanced_accuracy` in SQL the mean of the classes'
-        recalls.
+        ``truth``, ``predicted``. So the accuracy within any attribute is a GROUP BY, and
+        `croma_balanced_accuracy` in SQL the mean of the classes' recalls.
 
     Raises
     ------
@@ -142,7 +139,7 @@ def probes(
     }
     return pl.concat(
         pl.DataFrame(named | {"target": name, "probe": probe, "fold": one.fold}).with_columns(
-            truth=one.truth, predicted=one.predicted, converged=one.converged
+            truth=pl.Series(one.truth), predicted=pl.Series(one.predicted)
         )
         for (name, probe), one in found.items()
     )
@@ -153,13 +150,11 @@ class Predictions:
     """What a probe says of a target; NULL where the target could not be probed.
 
     fold : (n,) Int32; truth, predicted : (n,) text
-    converged : (n,) bool, of the fit that predicted a row
     """
 
     fold: pl.Series
     truth: pl.Series
     predicted: pl.Series
-    converged: pl.Series
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,10 +222,9 @@ def predict(
     from sklearn.exceptions import ConvergenceWarning
 
     fold = {name: one.fold for name, one in divided.items()}
-    code, converged = (
-        {(name, probe): np.full(len(order), -1, np.int32) for name in targets for probe in PROBES}
-        for _ in range(2)
-    )
+    code = {
+        (name, probe): np.full(len(order), -1, np.int32) for name in targets for probe in PROBES
+    }
     tasks = [
         (name, probe, number)
         for probe in reversed(PROBES)  # the linear ones take longest
@@ -238,40 +232,36 @@ def predict(
         if numbers is not None
         for number in np.unique(numbers)
     ]
-    vectors = {"knn": residuals(scope, order), "linear": stored(scope, order)}
-    done = iter(range(1, len(tasks) + 1))
+    vectors, done = residuals(scope, order), iter(range(1, len(tasks) + 1))
 
     def run(task: tuple[str, str, int]) -> None:
         name, probe, number = task
         test = np.asarray(fold[name] == number)
         learn = {"knn": _knn, "linear": _linear}[probe]
-        found = learn(vectors[probe], targets[name].code, test, how)
-        code[name, probe][test], converged[name, probe][test] = found
+        code[name, probe][test] = learn(vectors, targets[name].code, test, how)
 
     def report(_: Any) -> None:
         if on_progress is not None:
             on_progress(next(done) / len(tasks))
 
     with workers(threads) as for_each, warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the column converged says so
+        warnings.simplefilter("ignore", ConvergenceWarning)  # as said: at most 1,000 iterations
         for_each(run, tasks, report)
     return {
-        (name, probe): _told(targets[name], fold[name], code[name, probe], converged[name, probe])
+        (name, probe): _told(targets[name], fold[name], code[name, probe])
         for name in targets
         for probe in PROBES
     }
 
 
-def _told(classes: Classes, fold: Codes | None, code: Codes, converged: Codes) -> Predictions:
+def _told(classes: Classes, fold: Codes | None, code: Codes) -> Predictions:
     truth = pl.Series(classes.values[classes.code], dtype=pl.String)
     if fold is None:
         n = len(code)
-        fold_of, predicted, is_converged = (
-            pl.Series([None] * n, dtype=dtype) for dtype in (pl.Int32, pl.String, pl.Boolean)
+        return Predictions(
+            pl.Series([None] * n, dtype=pl.Int32), truth, pl.Series([None] * n, dtype=pl.String)
         )
-        return Predictions(fold_of, truth, predicted, is_converged)
-    predicted = pl.Series(classes.values[code], dtype=pl.String)
-    return Predictions(pl.Series(fold), truth, predicted, pl.Series(converged == 1))
+    return Predictions(pl.Series(fold), truth, pl.Series(classes.values[code], dtype=pl.String))
 
 
 def _folds(classes: Classes, groups: Codes, how: Folds) -> Codes:
@@ -285,7 +275,7 @@ def _folds(classes: Classes, groups: Codes, how: Folds) -> Codes:
     return fold
 
 
-def _knn(vectors: Matrix, code: Codes, test: NDArray[np.bool_], how: Folds) -> tuple[Codes, bool]:
+def _knn(vectors: Matrix, code: Codes, test: NDArray[np.bool_], how: Folds) -> Codes:
     """Take a vote of the nearest; residuals are as near as cosine distance has it."""
     from sklearn.neighbors import KNeighborsClassifier
 
@@ -293,7 +283,7 @@ def _knn(vectors: Matrix, code: Codes, test: NDArray[np.bool_], how: Folds) -> t
     k = min(how.neighbours, len(learnt))
     model = KNeighborsClassifier(k, algorithm="brute").fit(learnt, code[~test])
     rows = max(1, AT_ONCE // max(1, learnt.size))
-    return np.concatenate([model.predict(some) for some in _batches(asked, rows)]), True
+    return np.concatenate([model.predict(some) for some in _batches(asked, rows)])
 
 
 def _batches(vectors: Matrix, rows: int) -> Iterator[Matrix]:
@@ -301,9 +291,11 @@ def _batches(vectors: Matrix, rows: int) -> Iterator[Matrix]:
         yield vectors[start : start + rows]
 
 
-def _linear(vectors: Matrix, code: Codes, test: NDArray[np.bool_], _: Folds) -> tuple[Codes, bool]:
-    """Fit the vectors as they are: scaled features would make the penalty another."""
+def _linear(vectors: Matrix, code: Codes, test: NDArray[np.bool_], _: Folds) -> Codes:
     from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
 
-    model = LogisticRegression(max_iter=ITERATIONS).fit(vectors[~test], code[~test])
-    return np.asarray(model.predict(vectors[test]), np.int32), bool(max(model.n_iter_) < ITERATIONS)
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=ITERATIONS))
+    model.fit(vectors[~test], code[~test])
+    return np.asarray(model.predict(vectors[test]), np.int32)

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 
 from croma_sql.centre.rows import Classes
-from croma_sql.connection import open_duckdb
 from croma_sql.udfs.doors.duckdb_functions import design_statements
 from croma_sql.udfs.scope import Int
 
@@ -39,7 +39,7 @@ def quartets(label: Classes, confounder: Classes, rows: Int) -> list[Quartet]:
     pairs = np.stack([label.code[rows], confounder.code[rows]], axis=1)
     cells, cell = np.unique(pairs, axis=0, return_inverse=True)
     numbers = np.arange(len(cells))
-    with open_duckdb() as con:
+    with duckdb.connect() as con:
         for statement in design_statements():
             con.execute(statement)
         con.register(

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from croma_sql.cohort import Columns, Names, as_column, as_text, build_scopes
 from croma_sql.errors import CohortError
-from croma_sql.udfs import residuals as unit_residuals
+from croma_sql.udfs import exact
 from croma_sql.udfs.scope import Codes, Float, Int, Scope, Stored
-from croma_sql.vectors import Matrix, OnBadVectors, as_matrix, in_memory
+from croma_sql.vectors import OnBadVectors, as_matrix, in_memory
 
 ANYTHING = np.zeros(1, np.int64)  # no range of rows that must have two labels and confounders
 CENTRE_ROWS = 4096
@@ -114,23 +114,13 @@ def residuals(scope: Scope, rows: Int) -> NDArray[np.float32]:
     square = scope.vectors.square[scope.row]
     centre = _centre(stored, place, square, rows)
     out = np.empty((len(rows), scope.vectors.d), np.float32)
-    unit_residuals.residuals(stored, place, square, rows, centre, out)
+    exact.residuals(stored, place, square, rows, centre, out)
     return out
-
-
-def stored(scope: Scope, rows: Int) -> Matrix:
-    """Vectors of rows (len(rows), d) in the precision they came in, float16 as float64.
-
-    Those so long or short that their square would leave float64 are times a power of two.
-    """
-    matrix, place = scope.vectors.take(scope.row)
-    some: Matrix = np.asarray(matrix[place[rows]])
-    return some.view(np.float16).astype(np.float64) if some.dtype == np.uint16 else some
 
 
 def _centre(stored: Stored, place: Int, square: Float, rows: Int) -> Float:
     centre = np.zeros(stored.shape[1])
     some = rows[:: max(1, len(rows) // CENTRE_ROWS)]
-    unit_residuals.unit_sums(stored, place, square, some, centre)
+    exact.unit_sums(stored, place, square, some, centre)
     centre /= max(1, len(some))
     return centre

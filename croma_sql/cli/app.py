@@ -2,7 +2,6 @@
 
 import signal
 import threading
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -23,13 +22,12 @@ from croma_sql.cli import (
     importing,
     info,
     pool,
-    remove,
     scoring,
     sql,
     strata,
     summary,
 )
-from croma_sql.errors import CromaSqlError, StaleWarning
+from croma_sql.errors import CromaSqlError
 from croma_sql.version import __version__
 
 INTERRUPTED = 130
@@ -38,7 +36,7 @@ _TYPERS_OWN = (typer.Abort, BrokenPipeError)  # and whatever has an exit code
 
 class _Verbs(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
-        with _heeding_ctrl_c() as came, _telling_stale():
+        with _heeding_ctrl_c() as came:
             try:
                 return super().invoke(ctx)
             except KeyboardInterrupt:
@@ -77,25 +75,6 @@ def _heeding_ctrl_c() -> Iterator[threading.Event]:
         signal.signal(signal.SIGINT, before)
 
 
-@contextmanager
-def _telling_stale() -> Iterator[None]:
-    """Say on stderr what is out of date, each sentence once; other warnings go where they went."""
-    told = set()
-    with warnings.catch_warnings():
-        show = warnings.showwarning
-
-        def say(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
-            if not issubclass(category, StaleWarning):
-                show(message, category, *where, **more)
-            elif str(message) not in told:
-                told.add(str(message))
-                typer.echo(f"croma-sql: {message}", err=True)
-
-        warnings.simplefilter("always", StaleWarning)
-        warnings.showwarning = say
-        yield
-
-
 def _sentence(error: Exception) -> str:
     if isinstance(error, CromaSqlError):
         return str(error)
@@ -110,8 +89,8 @@ app = typer.Typer(
     help="Where is an encoder fragile? Robustness margins of embeddings, in SQL.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    add_completion=False,
     rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -144,7 +123,6 @@ app.command("harmonise")(harmonise.harmonise)
 app.command("pool")(pool.pool)
 app.command("sql")(sql.sql)
 app.add_typer(export.app, name="export")
-app.add_typer(remove.app, name="remove")
 app.command("info")(info.info)
 app.command("check")(check.check)
 

@@ -5,13 +5,11 @@ from typing import Annotated
 import polars as pl
 import typer
 
-from croma_sql.centre.probes import ITERATIONS
-from croma_sql.cli.options import Benchmark, Encoder, Form, Output, Strict, Warehouse, check_output
+from croma_sql.cli.options import Benchmark, Encoder, Form, Output, Warehouse, check_output
 from croma_sql.cli.output import Format, write
 from croma_sql.progress import progress_bars
 from croma_sql.reports.reading import query
 from croma_sql.warehouse.scoring.centre import ScoredCentre, score_centre
-from croma_sql.warehouse.scoring.schemas import CENTRE
 
 IN_ORDER = "ORDER BY benchmark, fm_si NULLS LAST, encoder"
 SHOWN = 3
@@ -27,16 +25,15 @@ def centre(
     folds: Annotated[int, typer.Option(help="Parts in which probes predict.", min=2)] = 5,
     seed: Annotated[int, typer.Option(help="Of k-means and of the folds.", min=0)] = 0,
     threads: Annotated[int | None, typer.Option(help="Default: all cores.", min=1)] = None,
-    strict: Strict = False,
     form: Form = Format.table,
     output: Output = None,
 ) -> None:
-    """Show how strongly each encoder encodes the confounder.
+    """Show how strongly each encoder encodes the confounder: FM-SI, clustering score, probes.
 
-    By FM-SI, the clustering score, and probes. What is up to date is not measured again. Lower
-    fm_si and confounder_bacc: less of it is encoded.
+    What is up to date is not measured again. Lower fm_si and confounder_bacc: less of it is
+    encoded.
     """
-    form = check_output(form, output)
+    check_output(form, output)
     with progress_bars() as report:
         done = score_centre(
             warehouse,
@@ -53,24 +50,11 @@ def centre(
         typer.echo("no encoder has vectors of these benchmarks' samples; import embeddings first")
         return
     asked = {"benchmark": benchmark, "encoder": encoder}
-    found = query(warehouse, "FROM centre_encoding", asked, IN_ORDER, of=CENTRE, strict=strict)
+    found = query(warehouse, "FROM centre_encoding", asked, IN_ORDER)
     write(_told(found) if form is Format.table else found, form, output)
     for scored in done:
         for line in _notes(scored):
             typer.echo(f"{scored.benchmark} / {scored.encoder}: {line}", err=True)
-    for line in _not_converged(query(warehouse, "FROM probe_accuracy", asked, "ORDER BY ALL")):
-        typer.echo(line, err=True)
-
-
-def _not_converged(accuracy: pl.DataFrame) -> list[str]:
-    """Say of which predictions the fit had not converged."""
-    return [
-        f"{row['benchmark']} / {row['encoder']}: the linear probe of the {row['target']} had not "
-        f"converged after {ITERATIONS:,} iterations where it predicts "
-        f"{row['n_not_converged']:,} of {row['n']:,} samples: see column converged of the view "
-        "probe_predictions"
-        for row in accuracy.filter(pl.col("n_not_converged") > 0).iter_rows(named=True)
-    ]
 
 
 def _notes(scored: ScoredCentre) -> list[str]:
@@ -85,5 +69,4 @@ def _notes(scored: ScoredCentre) -> list[str]:
 
 def _told(found: pl.DataFrame) -> pl.DataFrame:
     """Leave out of a table what says nothing."""
-    silent = [column.name for column in found if column.null_count() == len(found)]
-    return found.drop(silent, *([] if found["is_stale"].any() else ["is_stale"]))
+    return found.drop([column.name for column in found if column.null_count() == len(found)])

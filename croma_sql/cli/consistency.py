@@ -11,23 +11,20 @@ from croma_sql.cli.options import (
     Draws,
     Encoder,
     Form,
-    IncludeHarmonised,
     Output,
     Seed,
-    Strict,
     Warehouse,
     check_output,
 )
-from croma_sql.cli.output import Format, intervals_beside, say_unranked, write
+from croma_sql.cli.output import Format, intervals_beside, write
 from croma_sql.progress import progress_bars
 from croma_sql.reports.reading import query
 from croma_sql.statistics.correlation import FEWEST
 from croma_sql.warehouse.scoring.consistency import ScoredConsistency, score_consistency
-from croma_sql.warehouse.scoring.schemas import CONSISTENCY
 
 TOLD = (
     "benchmark", "encoder", "n_units", "d_cos", "relative_d_cos", "mr_1nn", "top_5", "mantel_r",
-    "iok_10", "collapse_reason", "is_harmonised", "is_stale",
+    "iok_10", "collapse_reason",
 )  # fmt: skip
 ALWAYS = ("value", "rho")
 IN_ORDER = "ORDER BY benchmark, encoder, acquisition_a, acquisition_b"
@@ -74,21 +71,18 @@ def consistency(
             help="Largest K of IoK, or all other units where there are fewer; default 1000.", min=1
         ),
     ] = None,
-    include_harmonised: IncludeHarmonised = False,
     draws: Draws = 2000,
     seed: Seed = 0,
-    strict: Strict = False,
     threads: Annotated[int | None, typer.Option(help="Default: all cores.", min=1)] = None,
     form: Form = Format.table,
     output: Output = None,
 ) -> None:
-    """Compare units seen under several acquisitions.
+    """Compare units seen under several acquisitions, and show how consistent each encoder is.
 
-    The table shows how consistent each encoder is. What is up to date is not compared again. A
-    benchmark of this kind is a SELECT of sample_id, unit (patient, slide or place) and acquisition
-    (scanner).
+    What is up to date is not compared again. A benchmark of this kind is a SELECT of sample_id,
+    unit (patient, slide or place) and acquisition (scanner).
     """
-    form = check_output(form, output)
+    check_output(form, output)
     if sum(map(bool, (by_pair, by, compare, agreement))) > 1:
         raise typer.BadParameter(
             "--by-pair, --by, --compare and --agreement are tables of their own; ask for one"
@@ -97,7 +91,9 @@ def consistency(
         raise typer.BadParameter("encoders are compared with each other; leave --encoder out")
     _check_used(context, "group", bool(compare or by), "--compare or --by")
     for name in ("draws", "seed"):
-        _check_used(context, name, bool(compare or agreement), "--compare or --agreement")
+        _check_used(
+            context, name, bool(compare or by or agreement), "--compare, --by or --agreement"
+        )
     with progress_bars() as report:
         done = score_consistency(
             warehouse,
@@ -114,22 +110,11 @@ def consistency(
         return
     if compare:
         found = reports.compare_consistency(
-            warehouse,
-            benchmark=benchmark,
-            group=group,
-            include_harmonised=include_harmonised,
-            draws=draws,
-            seed=seed,
-            strict=strict,
+            warehouse, benchmark=benchmark, group=group, draws=draws, seed=seed
         )
     elif agreement:
         found = reports.consistency_agreement(
-            warehouse,
-            benchmark=benchmark,
-            include_harmonised=include_harmonised,
-            draws=draws,
-            seed=seed,
-            strict=strict,
+            warehouse, benchmark=benchmark, draws=draws, seed=seed
         )
     elif by:
         found = reports.consistency_strata(
@@ -138,22 +123,17 @@ def consistency(
             benchmark=benchmark,
             encoder=encoder,
             group=group,
-            strict=strict,
+            draws=draws,
+            seed=seed,
         )
     elif by_pair:
         asked = {"benchmark": benchmark, "encoder": encoder}
-        found = query(
-            warehouse, "FROM acquisition_pairs", asked, IN_ORDER, of=CONSISTENCY, strict=strict
-        )
+        found = query(warehouse, "FROM acquisition_pairs", asked, IN_ORDER)
     else:
-        found = reports.consistency_summary(
-            warehouse, benchmark=benchmark, encoder=encoder, strict=strict
-        )
+        found = reports.consistency_summary(warehouse, benchmark=benchmark, encoder=encoder)
         if form is Format.table:
             found = found.select(TOLD)
     write(_told(found) if form is Format.table else found, form, output)
-    if compare and not include_harmonised:
-        say_unranked(found, "are not ranked")
     if agreement:
         most = found.group_by("benchmark").agg(pl.col("n").max()).sort("benchmark")
         for name, n in most.filter(pl.col("n") < FEWEST).rows():
@@ -198,7 +178,7 @@ def _told(found: pl.DataFrame) -> pl.DataFrame:
     ]
     silent += [
         name
-        for name in ("n_left_out", "is_control", "is_harmonised", "is_stale")
+        for name in ("n_left_out", "is_control")
         if name in found.columns and not found[name].sum()
     ]
     return intervals_beside(found.drop(silent))

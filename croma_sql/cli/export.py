@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from croma_sql.cli.options import M, Place, Strict, Warehouse
+from croma_sql.cli.options import M, Place, Warehouse
 from croma_sql.errors import counted, listed
 from croma_sql.exports.anndata import export_anndata
 from croma_sql.exports.geojson import export_geojson
@@ -35,10 +35,9 @@ def table(
     output: Annotated[
         Place, typer.Option(help="A .parquet, .csv or .arrow file; may be a URL, as of s3://.")
     ],
-    strict: Strict = False,
 ) -> None:
     """Write a view or a query as Parquet, CSV or Arrow, however many rows it has."""
-    n = export_table(warehouse, query, output, strict=strict)
+    n = export_table(warehouse, query, output)
     typer.echo(f"{counted(n, 'row')} in {output}")
 
 
@@ -60,7 +59,6 @@ def anndata(
         str | None,
         typer.Option(help="Column of obs that holds sample ids; default obs_names."),
     ] = None,
-    strict: Strict = False,
 ) -> None:
     """Write an .h5ad once more, with margins as columns of obs and all else as it is."""
     done = export_anndata(
@@ -74,7 +72,6 @@ def anndata(
         query=query,
         key=key,
         on=on,
-        strict=strict,
     )
     typer.echo(f"{', '.join(done.columns)} of {counted(done.n, 'observation')} in {output}")
     if done.n_without:
@@ -120,7 +117,6 @@ def geojson(
             "OpenSlide's bounds, to which QuPath crops MRXS slides; as in bounds_x,bounds_y.",
         ),
     ] = None,
-    strict: Strict = False,
 ) -> None:
     """Draw tiles coloured by margin, for QuPath: where on a slide an encoder is fragile."""
     with progress_bars() as report:
@@ -135,7 +131,6 @@ def geojson(
             mpp=_number(mpp),
             tile_size=tile_size,
             offset_from=None if offset_from is None else _pair(offset_from),
-            strict=strict,
             on_progress=lambda share: report("drawing tiles", share),
         )
     tiles = counted(drawn.n, "tile")

@@ -1,6 +1,5 @@
 """croma-sql import samples, import encoders, import embeddings."""
 
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -8,40 +7,24 @@ import typer
 
 from croma_sql.cli.options import Place
 from croma_sql.errors import counted
-from croma_sql.importers.leading import NONE
 from croma_sql.importers.recognise import FORMATS
 from croma_sql.importers.tables import read_table
 from croma_sql.importers.vectors import check_column
 from croma_sql.progress import progress_bars
+from croma_sql.warehouse.data.attributes import join_attributes
 from croma_sql.warehouse.data.embeddings import import_embeddings
 from croma_sql.warehouse.data.encoders import import_encoders
-from croma_sql.warehouse.data.imported import Done, Imported, Slides
+from croma_sql.warehouse.data.imported import Done, Slides
 from croma_sql.warehouse.data.samples import import_samples
 
-app = typer.Typer(help="Bring samples, embeddings and encoder attributes in.", no_args_is_help=True)
+app = typer.Typer(
+    help="Bring samples, embeddings and encoder attributes into a warehouse.", no_args_is_help=True
+)
 
 Source = Annotated[Place, typer.Argument(show_default=False)]
 Warehouse = Annotated[Place, typer.Option("--to", help="The warehouse; made if new.")]
 Dataset = Annotated[str, typer.Option(help="Name of the set of samples.")]
 SampleId = Annotated[str, typer.Option(help="Name of the id column.")]
-MissingCells = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--missing",
-        metavar="CELL",
-        help="A cell that is a missing value, beside NA, N/A, NaN, NULL, None and the like; may be "
-        "repeated.",
-    ),
-]
-TextColumns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--text",
-        metavar="COLUMN",
-        help="Keep a column as it is written: text, in which only an empty cell is missing; may be "
-        "repeated.",
-    ),
-]
 
 
 class OnBadVectors(StrEnum):
@@ -75,22 +58,15 @@ def samples(
             "that are there, instead of importing samples."
         ),
     ] = None,
-    missing: MissingCells = None,
-    text: TextColumns = None,
 ) -> None:
     """Import ids and attributes from CSV, TSV, Excel, Parquet or Arrow."""
-    imported = import_samples(
-        to,
-        source,
-        dataset=dataset,
-        sample_id=sample_id,
-        on=on,
-        missing=missing or (),
-        text=text or (),
-    )
-    what = "" if on is None else "attributes of "
-    typer.echo(f"{what}{counted(imported.n, 'sample')} in dataset {dataset!r} of {to}")
-    _tell(imported.notes)
+    if on is not None:
+        joined = join_attributes(to, source, dataset=dataset, on=on)
+        typer.echo(f"attributes of {counted(joined.n, 'sample')} in dataset {dataset!r} of {to}")
+        typer.echo(joined.report)
+        return
+    n = import_samples(to, source, dataset=dataset, sample_id=sample_id)
+    typer.echo(f"{counted(n, 'sample')} in dataset {dataset!r} of {to}")
 
 
 @app.command("encoders")
@@ -98,13 +74,10 @@ def encoders(
     source: Source,
     to: Warehouse,
     encoder: Annotated[str, typer.Option(help="Name of the column of encoder names.")] = "encoder",
-    missing: MissingCells = None,
-    text: TextColumns = None,
 ) -> None:
     """Import attributes of encoders; is_control marks those shown but never ranked."""
-    imported = import_encoders(to, source, encoder=encoder, missing=missing or (), text=text or ())
-    typer.echo(f"attributes of {counted(imported.n, 'encoder')} in {to}")
-    _tell(imported.notes)
+    n = import_encoders(to, source, encoder=encoder)
+    typer.echo(f"attributes of {counted(n, 'encoder')} in {to}")
 
 
 @app.command("embeddings")
@@ -113,16 +86,8 @@ def embeddings(
         Place, typer.Argument(help="A file, a folder, a glob, or a URL.", show_default=False)
     ],
     to: Warehouse,
+    encoder: Annotated[str, typer.Option(help="Name of the encoder.")],
     dataset: Dataset,
-    encoder: Annotated[str | None, typer.Option(help="Name of the encoder.")] = None,
-    encoder_from: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOW",
-            help="By slide, of several encoders: where the name of each is. path:NAME (folders "
-            "NAME=...), path:features_{encoder}, attribute, array:{encoder}/features.",
-        ),
-    ] = None,
     as_format: Annotated[
         str | None,
         typer.Option("--as", metavar="FORMAT", help=f"By slide: one of {', '.join(FORMATS)}."),
@@ -150,14 +115,6 @@ def embeddings(
         SlideIds,
         typer.Option(help="By slide: what a slide is called, its file or its path below SOURCE."),
     ] = SlideIds.stem,
-    leading_columns: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAMES",
-            help="By slide: columns before the features in arrays, as in level,x,y; none: all are "
-            "features.",
-        ),
-    ] = None,
     prefix: Annotated[str, typer.Option(help="By slide: what every sample_id begins with.")] = "",
     sample_id: SampleId = "sample_id",
     embedding: Annotated[
@@ -176,24 +133,17 @@ def embeddings(
             help="Vectors with NaN or inf, or all zero: refuse, leave out, or keep as NULL."
         ),
     ] = OnBadVectors.error,
-    missing: MissingCells = None,
-    text: TextColumns = None,
 ) -> None:
     """Import vectors in the precision they have: of slides, as labs keep them, or one table.
 
     A .npy, Parquet, Arrow, CSV or TSV file replaces what the encoder has of the dataset. Of
     anything else, what is new or has changed is read.
     """
-
-    def tell(name: str, imported: Imported) -> None:
-        _tell_imported(name, imported, f"dataset {dataset!r} of {to}", on_bad_vectors)
-
     with progress_bars() as report:
         imported = import_embeddings(
             to,
             source,
             encoder=encoder,
-            encoder_from=encoder_from,
             dataset=dataset,
             samples=samples,
             on=on,
@@ -204,37 +154,18 @@ def embeddings(
             as_format=as_format,
             coordinates=coordinates,
             slide_id=slide_id.value,
-            leading_columns=_names(leading_columns),
             prefix=prefix,
             threads=threads,
-            missing=missing or (),
-            text=text or (),
-            on_progress=lambda share: report(f"{_stage(share)} {encoder or ''}".rstrip(), share),
-            on_encoder=tell,
+            on_progress=lambda share: report(f"{_stage(share)} {encoder}", share),
         )
-    if encoder is not None:
-        tell(encoder, imported)
-
-
-def _tell_imported(encoder: str, imported: Imported, where: str, on_bad: OnBadVectors) -> None:
-    bad = f", {counted(imported.bad, 'bad one')} {_BAD[on_bad]}" if imported.bad else ""
+    bad = f", {counted(imported.bad, 'bad one')} {_BAD[on_bad_vectors]}" if imported.bad else ""
     vectors = counted(imported.n, "vector")
     values = counted(imported.d, f"{imported.dtype} value")
-    typer.echo(f"{vectors} of {values} as encoder {encoder!r}, {where}{bad}")
+    typer.echo(f"{vectors} of {values} as encoder {encoder!r}, dataset {dataset!r} of {to}{bad}")
     if imported.slides is not None:
         typer.echo(_counts(imported.slides))
-    _tell(imported.notes)
-
-
-def _tell(notes: Sequence[str]) -> None:
-    for note in notes:
+    for note in imported.notes:
         typer.echo(note)
-
-
-def _names(text: str | None) -> tuple[str, ...] | None:
-    if text is None:
-        return None
-    return () if text == NONE else tuple(text.split(","))
 
 
 def _stage(share: float) -> str:

@@ -51,20 +51,16 @@ def _together(scores: list[ScoresInfo]) -> list[dict[str, Any]]:
             "encoder": encoder,
             "depth": max((one.depth for one in some if one.depth is not None), default=None),
             "n_undefined": some[0].n_undefined,
-            **(_state(some) if name in ONE_ROW.values() else _state_of(some[0])),
+            "status": _status(some) if name in ONE_ROW.values() else some[0].status,
         }
         for (name, benchmark, encoder), some in found.items()
     ]
 
 
-def _state(family: list[ScoresInfo]) -> dict[str, str | None]:
+def _status(family: list[ScoresInfo]) -> str:
     """Say what is wrong with any of them, if something is."""
     there = {one.table for one in family}
     gone = [table for table in family_of(family[0].table) if table not in there]
     if gone:
-        return {"status": "incomplete", "reason": f"no {', '.join(gone)}"}
-    return _state_of(next((one for one in family if one.status != "up to date"), family[0]))
-
-
-def _state_of(one: ScoresInfo) -> dict[str, str | None]:
-    return {"status": one.status, "reason": one.reason}
+        return f"incomplete: no {', '.join(gone)}"
+    return next((one.status for one in family if one.status != "up to date"), "up to date")

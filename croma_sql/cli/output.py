@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import polars as pl
-import typer
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from croma_sql.errors import listed
 from croma_sql.exports.tables import Kind, replacing, write_rows
 
 SHOWN_ROWS = 60
@@ -71,34 +69,15 @@ def print_table(frame: pl.DataFrame, title: str | None = None) -> None:
 
 
 def intervals_beside(frame: pl.DataFrame) -> pl.DataFrame:
-    """Write ``x``, ``x_lo`` and ``x_hi`` into one column of a table: ``0.13 (0.11 to 0.14)``.
-
-    Where there is no interval, why: ``0.13 (too few groups)``.
-    """
+    """Write ``x``, ``x_lo`` and ``x_hi`` into one column of a table: ``0.13 (0.11 to 0.14)``."""
     for name in [name for name in frame.columns if f"{name}_lo" in frame.columns]:
-        ends = [f"{name}_lo", f"{name}_hi", f"{name}_interval_reason"]
-        if ends[-1] not in frame.columns:
-            frame = frame.with_columns(pl.lit(None, pl.String).alias(ends[-1]))
-        written = [_with_interval(*cells) for cells in frame.select(name, *ends).iter_rows()]
+        ends = [f"{name}_lo", f"{name}_hi"]
+        written = [
+            _cell(value) if lo is None else f"{_cell(value)} ({_cell(lo)} to {_cell(hi)})"
+            for value, lo, hi in frame.select(name, *ends).iter_rows()
+        ]
         frame = frame.with_columns(pl.Series(name, written)).drop(ends)
     return frame
-
-
-def _with_interval(value: Any, lo: Any, hi: Any, reason: str | None) -> str:
-    if lo is not None:
-        return f"{_cell(value)} ({_cell(lo)} to {_cell(hi)})"
-    return _cell(value) if reason is None or value is None else f"{_cell(value)} ({reason})"
-
-
-def say_unranked(found: pl.DataFrame, consequence: str) -> None:
-    """Name the harmonised encoders of a table on stderr, and what they do not take part in."""
-    names = found.filter("is_harmonised")["encoder"].unique().sort().to_list()
-    if names:
-        typer.echo(
-            f"harmonised encoders are shown, but {consequence}: {listed(names, show=5)}. "
-            "--include-harmonised changes that",
-            err=True,
-        )
 
 
 def _least_width(names: list[str], numeric: list[bool], cells: list[list[str]]) -> int:

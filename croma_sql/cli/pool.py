@@ -2,7 +2,6 @@
 
 import csv
 from enum import StrEnum
-from shlex import quote
 from typing import Annotated
 
 import typer
@@ -42,10 +41,7 @@ def pool(
     ] = None,
     prefix: Annotated[str, typer.Option(help="What the new ids begin with.")] = "",
 ) -> None:
-    """Pool vectors into one per slide, or any other group.
-
-    They become a new encoder.
-    """
+    """Pool vectors into one per slide, or any other group, as a new encoder."""
     names = [name.strip() for some in csv.reader(by or ["slide_id"]) for name in some]
     with progress_bars() as report:
         done = pooling.pool(
@@ -69,8 +65,13 @@ def pool(
     for line in _left_out(done, names):
         typer.echo(line)
     typer.echo(
-        f"next: a benchmark of these alone: croma-sql benchmark … --dataset {quote(dataset)}"
+        f"next: a benchmark WHERE dataset = {_quoted(dataset)}; one that takes all samples has "
+        "these too now"
     )
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _left_out(done: pooling.PooledEncoder, names: list[str]) -> list[str]:

@@ -9,16 +9,16 @@ import typer
 from croma_sql import reports
 from croma_sql.cli.options import (
     Benchmark,
+    Draws,
     Encoder,
     Form,
-    IncludeHarmonised,
     M,
     Output,
-    Strict,
+    Seed,
     Warehouse,
     check_output,
 )
-from croma_sql.cli.output import Format, intervals_beside, say_unranked, write
+from croma_sql.cli.output import Format, intervals_beside, write
 
 
 class Protocol(StrEnum):
@@ -37,32 +37,27 @@ def summary(
         Protocol,
         typer.Option(help="k of RI and its like: the encoders' lower median, or each its own."),
     ] = Protocol.median_k,
-    include_harmonised: IncludeHarmonised = False,
     intervals: Annotated[
-        bool, typer.Option("--intervals", help="Add 95 % intervals that allow for groups.")
+        bool, typer.Option("--intervals", help="Add 95 % intervals, resampling groups.")
     ] = False,
-    strict: Strict = False,
+    draws: Draws = 2000,
+    seed: Seed = 0,
     form: Form = Format.table,
     output: Output = None,
 ) -> None:
-    """Show every encoder: median margin, tail, fixed-k metrics.
-
-    RI, MaRI and accuracies are of what was scored with --k.
-    """
-    form = check_output(form, output)
+    """Show every encoder: median margin and tail, and if scored with --k, RI, MaRI, accuracies."""
+    check_output(form, output)
     found = reports.summary(
         warehouse,
         benchmark=benchmark,
         encoder=encoder,
         m=m,
         protocol=protocol.value,
-        include_harmonised=include_harmonised,
         intervals=intervals,
-        strict=strict,
+        draws=draws,
+        seed=seed,
     )
     write(intervals_beside(_told(found)) if form is Format.table else found, form, output)
-    if not include_harmonised and protocol is Protocol.median_k:
-        say_unranked(found.filter(pl.col("k").is_not_null()), "do not count in the shared k")
     for name, one, warning in _warnings(found).rows():
         typer.echo(f"MaRI of {name} / {one}: {warning}", err=True)
 
@@ -79,8 +74,8 @@ def _told(found: pl.DataFrame) -> pl.DataFrame:
         silent.append("n_undefined")
     if found["croma"].equals(found["pooled_median"]):
         silent.append("pooled_median")
-    flags = ("is_control", "is_harmonised", "is_stale")
-    silent += [name for name in flags if not found[name].any()]
+    if not found["is_control"].any():
+        silent.append("is_control")
     order = [column for name in ("croma", "f0", "ltm10") for column in _with_interval(found, name)]
     rest = [name for name in found.columns if name not in order]
     at = rest.index("ltm05")
@@ -89,11 +84,7 @@ def _told(found: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_interval(found: pl.DataFrame, name: str) -> list[str]:
-    return [
-        column
-        for column in (name, *(f"{name}_{end}" for end in ("lo", "hi", "interval_reason")))
-        if column in found.columns
-    ]
+    return [column for column in (name, f"{name}_lo", f"{name}_hi") if column in found.columns]
 
 
 def _warnings(found: pl.DataFrame) -> pl.DataFrame:

@@ -30,7 +30,6 @@ def to_anndata(
     query: str | None = None,
     key: str = "croma",
     on: str | None = None,
-    strict: bool = False,
 ) -> Matched:
     """Add margins to the observations of an AnnData in memory.
 
@@ -50,8 +49,6 @@ def to_anndata(
         ``croma_d_os``. With another for each, several encoders or benchmarks stand side by side.
     on : str, optional
         Column of ``obs`` that holds sample ids, as of slides; default the names of observations.
-    strict : bool
-        Refuse margins that are out of date. Without it they come with a `croma_sql.StaleWarning`.
 
     Returns
     -------
@@ -65,7 +62,7 @@ def to_anndata(
         scored.
     """
     scope = {"benchmark": benchmark, "encoder": encoder, "subset": subset}
-    rows = _rows(warehouse, scope, m, query, key, strict)
+    rows = _rows(warehouse, scope, m, query, key)
     if on is not None and on not in adata.obs:
         raise _no_column(on, list(adata.obs))
     ids = adata.obs_names if on is None else adata.obs[on]
@@ -87,7 +84,6 @@ def export_anndata(
     query: str | None = None,
     key: str = "croma",
     on: str | None = None,
-    strict: bool = False,
 ) -> Matched:
     """Write an .h5ad once more, with margins beside its observations.
 
@@ -99,7 +95,7 @@ def export_anndata(
     warehouse : path
     source, output : paths to .h5ad on this machine
         ``output`` appears whole or not at all; it may be ``source``.
-    benchmark, encoder, subset, m, query, key, on, strict
+    benchmark, encoder, subset, m, query, key, on
         As in `to_anndata`.
 
     Returns
@@ -119,7 +115,7 @@ def export_anndata(
         if on is not None and on not in columns:
             raise _no_column(on, columns)
         ids, taken = read(obs[on or obs.attrs[INDEX]]), [*columns, *obs]
-    added, matched = beside(_rows(warehouse, scope, m, query, key, strict), list(ids), taken)
+    added, matched = beside(_rows(warehouse, scope, m, query, key), list(ids), taken)
     with replacing(output) as file, source.open("rb") as original:
         shutil.copyfileobj(original, file)
         file.flush()
@@ -130,17 +126,15 @@ def export_anndata(
     return matched
 
 
-def _rows(
-    warehouse: str | Path, scope: Scope, m: int, query: str | None, key: str, strict: bool
-) -> pl.DataFrame:
+def _rows(warehouse: str | Path, scope: Scope, m: int, query: str | None, key: str) -> pl.DataFrame:
     if query is None:
-        return margins_of_samples(warehouse, scope, m, key, strict)
+        return margins_of_samples(warehouse, scope, m, key)
     if any(scope.values()):
         raise CromaSqlError(
             "a query says itself which benchmark and encoder its rows are of; leave --benchmark, "
             "--encoder and --subset out"
         )
-    return rows_of_samples(warehouse, query, strict)
+    return rows_of_samples(warehouse, query)
 
 
 def _on_this_machine(where: str | Path) -> Path:

@@ -15,9 +15,8 @@ from croma_sql.exports.tables import replacing
 from croma_sql.exports.tiles import Tile, by_slide, checked_slides, place_tiles
 from croma_sql.interrupt import interruptibly
 from croma_sql.places import place
-from croma_sql.reports.reading import MARGINS, PUBLISHED_M
-from croma_sql.session import opened
-from croma_sql.warehouse.states.telling import of_tables, tell
+from croma_sql.reports.reading import PUBLISHED_M
+from croma_sql.session import connect
 
 ONE_FILE = (SUFFIX, ".json")
 LONGEST_FILE_NAME = 255  # bytes
@@ -53,7 +52,6 @@ def export_geojson(
     mpp: float | str | None = None,
     tile_size: float | None = None,
     offset_from: tuple[str, str] | None = None,
-    strict: bool = False,
     on_progress: Callable[[float], None] | None = None,
 ) -> Drawn:
     """Draw the tiles of slides, coloured by margin, to be laid over them in QuPath.
@@ -80,8 +78,6 @@ def export_geojson(
         Two attributes of the slides that hold, in pixels of level 0, where the region begins that
         QuPath shows: OpenSlide's ``bounds-x`` and ``bounds-y``, to which QuPath crops MRXS and
         other slides. They are subtracted from x and y.
-    strict : bool
-        Refuse margins that are out of date. Without it they come with a `croma_sql.StaleWarning`.
     on_progress : callable, optional
         Gets the share of tiles written, in [0, 1].
 
@@ -103,10 +99,8 @@ def export_geojson(
     _check_length("tile_size", tile_size)
     _check_offset(offset_from)
     asked: Scope = {"benchmark": benchmark, "encoder": encoder, "subset": subset}
-    con, stored = opened(warehouse)
-    with con:
+    with connect(warehouse) as con:
         scope, rows = margins(con, warehouse, asked, m)
-        tell(of_tables(stored, MARGINS, scope["benchmark"], scope["encoder"]), warehouse, strict)
         place_tiles(con, rows, mpp, tile_size, offset_from)
         found = checked_slides(con, [slides] if isinstance(slides, str) else slides)
         files = _files(output, list(found))

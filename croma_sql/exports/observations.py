@@ -11,9 +11,7 @@ import polars as pl
 from croma_sql.errors import CromaSqlError, SourceError, listed
 from croma_sql.exports.scored import Scope, margins
 from croma_sql.exports.tables import asked, frame_of
-from croma_sql.reports.reading import MARGINS as MARGIN_TABLES
-from croma_sql.session import opened
-from croma_sql.warehouse.states.telling import of_tables, tables_read, tell
+from croma_sql.session import connect
 
 SAMPLE = "sample_id"
 FIRST = 4  # names told, one more than a message shows
@@ -37,21 +35,16 @@ class Matched:
     unused: list[str]
 
 
-def margins_of_samples(
-    warehouse: str | Path, scope: Scope, m: int, key: str, strict: bool
-) -> pl.DataFrame:
+def margins_of_samples(warehouse: str | Path, scope: Scope, m: int, key: str) -> pl.DataFrame:
     """Read margins, in columns whose names begin with ``key``."""
-    con, stored = opened(warehouse)
-    with con:
-        whose, found = margins(con, warehouse, scope, m)
-        stale = of_tables(stored, MARGIN_TABLES, whose["benchmark"], whose["encoder"])
-        tell(stale, warehouse, strict)
+    with connect(warehouse) as con:
+        _, found = margins(con, warehouse, scope, m)
         relation = found.select(*map(duckdb.ColumnExpression, (SAMPLE, *MARGINS)))
         frame = frame_of(con, relation)
     return frame.rename({name: f"{key}_{name}" for name in MARGINS})
 
 
-def rows_of_samples(warehouse: str | Path, query: str, strict: bool) -> pl.DataFrame:
+def rows_of_samples(warehouse: str | Path, query: str) -> pl.DataFrame:
     """Read the rows of a query.
 
     Raises
@@ -59,9 +52,7 @@ def rows_of_samples(warehouse: str | Path, query: str, strict: bool) -> pl.DataF
     CromaSqlError
         It has no sample_id, or has one twice.
     """
-    con, stored = opened(warehouse)
-    with con:
-        tell(of_tables(stored, tables_read(query)), warehouse, strict)
+    with connect(warehouse) as con:
         relation = asked(con, query)
         if SAMPLE not in relation.columns or len(relation.columns) < 2:
             raise CromaSqlError(

@@ -14,9 +14,8 @@ import pyarrow.parquet as pq
 from croma_sql.errors import CromaSqlError
 from croma_sql.interrupt import interruptibly
 from croma_sql.places import CHANGED, is_local, place
-from croma_sql.session import opened
+from croma_sql.session import connect
 from croma_sql.warehouse.publish import publishing
-from croma_sql.warehouse.states.telling import of_tables, tables_read, tell
 from croma_sql.warehouse.views import told
 
 Kind = Literal["parquet", "csv", "arrow"]
@@ -32,9 +31,7 @@ ROWS_AT_ONCE = 122_880  # of a row group of Parquet, as DuckDB makes them
 ONE_SELECT = ([duckdb.StatementType.SELECT], [duckdb.StatementType.MULTI])  # a PIVOT is several
 
 
-def export_table(
-    warehouse: str | Path, query: str, output: str | Path, *, strict: bool = False
-) -> int:
+def export_table(warehouse: str | Path, query: str, output: str | Path) -> int:
     """Write the rows of a view or a query to a file, of which few are in memory at a time.
 
     Parameters
@@ -44,9 +41,6 @@ def export_table(
         A view such as ``'margins'`` or ``'margins_at(1)'``, or a SELECT over them.
     output : path to .parquet, .csv or .arrow (.feather)
         It appears whole or not at all; one that is there is replaced. May be a URL.
-    strict : bool
-        Refuse a query that reads stored tables which are out of date. Without it there is a
-        `croma_sql.StaleWarning`.
 
     Returns
     -------
@@ -57,7 +51,7 @@ def export_table(
     ------
     CromaSqlError
         A query that fails, is not one SELECT, or has what the format cannot hold; a file of
-        another kind, or that cannot be written. `croma_sql.StaleError` with ``strict``.
+        another kind, or that cannot be written.
 
     Examples
     --------
@@ -77,9 +71,7 @@ def export_table(
         raise CromaSqlError(
             f"{output} is not named .parquet, .csv or .arrow, which says what to write"
         )
-    con, stored = opened(warehouse)
-    with con:
-        tell(of_tables(stored, tables_read(query)), warehouse, strict)
+    with connect(warehouse) as con:
         con.execute("SET python_enable_replacements = false")  # a name means a table
         relation = asked(con, query)
         return interruptibly(con, lambda: write_relation(relation, kind, output))

@@ -39,8 +39,7 @@ def combat(
     keep : (n,) sequence, or a frame or mapping of such, optional
         What may differ between confounders and is not to be removed with them, such as the label.
         Numbers enter as numbers: their effect is a straight line, also that of integers which are
-        codes of categories. Anything else is a category, so make text of codes. (neuroCombat rounds
-        numbers to float32, so that its results differ by about 1e-7 where that changes them.)
+        codes of categories. Anything else is a category, so make text of codes.
     group : (n,) sequence, optional
         Slide or patient; for ``fit_on='groups'``.
     fit_on : {'samples', 'groups'}

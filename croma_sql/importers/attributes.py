@@ -10,15 +10,9 @@ import pyarrow.compute as pc
 
 from croma_sql.cohort import as_column, as_text
 from croma_sql.errors import CohortError, SourceError, listed
-from croma_sql.importers.missing import (
-    DEFAULT,
-    Found,
-    Missing,
-    table_without_missing,
-    with_more,
-)
+from croma_sql.importers.excel import ChooseText
 from croma_sql.importers.spellings import lost_zeros, rank_of_key, respelled
-from croma_sql.importers.tables import name_of, read_cells
+from croma_sql.importers.tables import name_of, read_table
 from croma_sql.importers.vectors import check_column
 
 _NOUNS = {
@@ -39,13 +33,11 @@ class Matched:
     key : the column of the samples by which they are joined
     table : that column first, text without NULL or repetition, all of it known; then the attributes
     report : what was matched and what was not, in numbers
-    found : cells that were read as missing, or might be meant so
     """
 
     key: str
     table: pa.Table
     report: str
-    found: Sequence[Found] = ()
 
 
 class _Match(NamedTuple):
@@ -70,7 +62,6 @@ def match_attributes(
     on: str | None = None,
     taken: Collection[str] = (),
     text: Collection[str] = (),
-    missing: Missing = DEFAULT,
 ) -> Matched:
     """Read attributes of a cohort, and match them with samples.
 
@@ -87,7 +78,6 @@ def match_attributes(
         may be a file: ``scans/001.svs`` is slide 001.
     taken : names that attributes may not have, those of other columns of the samples
     text : names of attributes that are text whatever they hold
-    missing : which cells are missing values; never in the column that is matched
 
     Returns
     -------
@@ -105,17 +95,14 @@ def match_attributes(
     def of_text(columns: Sequence[str]) -> list[str]:
         return [*_columns_of_ids(columns, known, on), *(c for c in columns if c in text)]
 
-    cells = read_cells(source, of_text, missing, text)
-    missing.check(cells.table.column_names, name)
-    match = _match(_as_columns(cells.table, name), known, on, name)
-    table, more = table_without_missing(_as_columns(cells.table, name), missing, [match.column])
+    table = _read(source, of_text, name)
+    match = _match(table, known, on, name)
     names = [column for column in table.column_names if column != match.column]
     _check_taken(names, match.key, taken, name)
     columns = [pa.chunked_array([match.to]), *(table.column(column) for column in names)]
     rows = pa.table(columns, names=[match.key, *names]).filter(pc.is_valid(match.to))
     kept = _one_of_each(rows, match.key, name)
-    report = _report(match, known[match.key], len(rows) - len(kept), name)
-    return Matched(match.key, kept, report, with_more(cells.found, more))
+    return Matched(match.key, kept, _report(match, known[match.key], len(rows) - len(kept), name))
 
 
 def joined(samples: pa.Table, matched: Matched) -> pa.Table:
@@ -132,7 +119,8 @@ def rows_of(samples: pa.Table, matched: Matched) -> pa.Array:
     return pc.index_in(key, matched.table.column(matched.key).combine_chunks())
 
 
-def _as_columns(table: pa.Table, name: str) -> pa.Table:
+def _read(source: Any, choose_text: ChooseText, name: str) -> pa.Table:
+    table = read_table(source, choose_text)
     try:
         columns = [as_column(table.column(column), column) for column in table.column_names]
     except CohortError as error:

@@ -9,16 +9,14 @@ from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import polars as pl
 import pyarrow as pa
 
 from croma_sql.errors import SourceError, listed
-from croma_sql.importers.missing import Found, Missing, is_text, without_missing
-from croma_sql.importers.numbers import with_odd_cells
 
 EXCEL = (".xlsx", ".xlsm")
 OTHER_SHEETS = (".xls", ".xlsb", ".ods", ".numbers")
 
+_MISSING = ("#N/A", "NA", "NaN", "nan")  # in a column of numbers
 _EXACT = 10**15  # from here on Excel rounds whole numbers
 _LITERAL = r'"[^"]*"|\\.|[-/ ]'
 _OF_ZEROS = re.compile(rf"(?:{_LITERAL})*0(?:{_LITERAL}|0)*")  # such as 000, "S"000, 00-00
@@ -36,26 +34,22 @@ class _Sheet(NamedTuple):
     body: Sequence[Sequence[Any]]
 
 
-def read_sheet(
-    path: Path, choose_text: ChooseText, written: ChooseText, missing: Missing
-) -> tuple[pa.Table, list[Found]]:
+def read_sheet(path: Path, choose_text: ChooseText) -> pa.Table:
     """Read the first sheet that is not empty; where it has no column of ids, the one that has.
 
     Parameters
     ----------
     path : .xlsx or .xlsm
     choose_text : names the columns to keep as text whatever they hold: ids
-    written : names those in which no cell is missing but an empty one
-    missing : which cells are missing values in the others
 
     Returns
     -------
-    pyarrow.Table, list of Found
+    pyarrow.Table
         The first row that is not empty names the columns. Empty rows and columns are left out; of
         merged cells, each has their value; a formula has the value that Excel last gave it. Whole
         numbers under a format of zeros are ids, text as displayed ("007"). Else a column is of
         numbers, booleans or dates where every cell is, and of text where cells differ. NULL is an
-        empty cell, and one that stands for a missing value.
+        empty cell; in a column of numbers, NA too.
 
     Raises
     ------
@@ -72,28 +66,8 @@ def read_sheet(
     where = f"{path}, sheet {sheet.title!r}"
     _refuse_uncomputed(sheet, path, where)
     columns = dict(_named_columns(sheet, where))
-    text, as_written = choose_text(list(columns)), written(list(columns))
-    arrays, found = {}, []
-    for name, cells in columns.items():
-        gone, some = set[int](), list[Found]()
-        if name not in as_written:
-            gone, some = _missing_cells(name, cells, missing)
-        arrays[name] = _array(name, cells, name in text, gone, where)
-        if name not in text and is_text(arrays[name].type):
-            some = with_odd_cells(pl.Series(name, arrays[name]), some)
-        found += some
-    return pa.table(arrays), found
-
-
-def _missing_cells(
-    name: str, cells: Sequence[Any], missing: Missing
-) -> tuple[set[int], list[Found]]:
-    """Tell the cells by their place that stand for a missing value, and what is to be said."""
-    texts = [cell.value if isinstance(cell.value, str) else None for cell in cells]
-    column = pl.Series(name, texts, pl.String)
-    kept, found = without_missing(column, missing.cells)
-    gone = (column.is_not_null() & kept.is_null()).arg_true()
-    return set(gone), [one for one in found if one.cell]
+    text = choose_text(list(columns))
+    return pa.table({name: _array(name, columns[name], name in text, where) for name in columns})
 
 
 def _workbook(path: Path, *, values: bool) -> Any:
@@ -180,30 +154,24 @@ def _named_columns(sheet: _Sheet, where: str) -> Iterator[tuple[str, Sequence[An
     yield from zip(counts, compress(columns, named), strict=True)
 
 
-def _array(
-    name: str, cells: Sequence[Any], as_text: bool, missing: Collection[int], where: str
-) -> pa.Array:
-    kept = [cell for place, cell in enumerate(cells) if place not in missing]
-    broken = [cell for cell in kept if cell.data_type == "e" and cell.value != "#N/A"]
+def _array(name: str, cells: Sequence[Any], is_text: bool, where: str) -> pa.Array:
+    broken = [cell for cell in cells if cell.data_type == "e" and cell.value not in _MISSING]
     if broken:
         raise SourceError(
             f"{where}: column {name!r} has errors in {listed(c.coordinate for c in broken)} "
             f"({listed(c.value for c in broken)}); mend the formulas, or empty the cells"
         )
-    if as_text:
-        _refuse_spoilt_ids(name, kept, where)
-    full = [_is_full(cell) and place not in missing for place, cell in enumerate(cells)]
-    kinds = {"text"} if as_text else {_kind(cell) for cell in compress(cells, full)}
+    if is_text:
+        _refuse_spoilt_ids(name, cells, where)
+        return pa.array(map(_as_text, cells), pa.string())
+    full = [cell for cell in cells if _is_full(cell) and cell.value not in _MISSING]
+    kinds = {_kind(cell) for cell in full}
     if kinds == {"time"}:
-        return _times(
-            [cell.value if known else None for cell, known in zip(cells, full, strict=True)]
-        )
+        return _times([cell.value if _is_full(cell) else None for cell in cells])
     if len(kinds) == 1 and kinds <= {"number", "boolean"}:
-        return pa.array(
-            [cell.value if known else None for cell, known in zip(cells, full, strict=True)]
-        )
-    texts = [_as_text(cell) if known else None for cell, known in zip(cells, full, strict=True)]
-    return pa.array(texts, pa.string())
+        known = set(map(id, full))
+        return pa.array([cell.value if id(cell) in known else None for cell in cells])
+    return pa.array(map(_as_text, cells), pa.string())
 
 
 def _kind(cell: Any) -> str:

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from croma_sql.errors import CohortError, SourceError, listed
-from croma_sql.importers.formats.companions import COORDINATES
 from croma_sql.importers.tables import is_vector
 from croma_sql.vectors import Matrix, as_matrix
 
 LEAST = 16  # numbered columns that are features without anyone saying so
+COORDINATES = ("coords", "coordinates")
 
 _NUMBERED = re.compile(r"(.*?)([0-9]+)", re.DOTALL)
 

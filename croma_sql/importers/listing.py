@@ -6,8 +6,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from croma_sql.importers.missing import DEFAULT, Missing
-
 
 @dataclass(frozen=True)
 class Listing:
@@ -39,9 +37,6 @@ class Options:
     sample_id : name of the id column, in sources that have columns
     samples : paths of tables of attributes; PathoROB's keys are made of one
     slide_id : 'stem', the file's name, or 'path': with its folders below the source
-    missing : which cells are missing values
-    leading_columns : names of the columns before the features; empty: there are none; None: nobody
-        has said so
     """
 
     as_format: str | None = None
@@ -49,8 +44,6 @@ class Options:
     sample_id: str = "sample_id"
     samples: Sequence[Path] = ()
     slide_id: Literal["stem", "path"] = "stem"
-    missing: Missing = DEFAULT
-    leading_columns: tuple[str, ...] | None = None
 
 
 def slide_id_of(path: Path, listing: Listing, options: Options, suffixes: Sequence[str]) -> str:

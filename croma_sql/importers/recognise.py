@@ -20,22 +20,13 @@ from croma_sql.importers.formats import (
     lazyslide,
     pathorob,
     payloads,
-    plism,
     slide2vec,
     tables,
-    tiatoolbox,
     torch_tensors,
 )
 from croma_sql.importers.formats.numpy_arrays import directory
 from croma_sql.importers.joining import join_coordinates
-from croma_sql.importers.leading import (
-    LEVEL,
-    check_features,
-    checked_names,
-    without_leading,
-)
 from croma_sql.importers.listing import Listing, Options
-from croma_sql.importers.naming import HOW, Naming
 from croma_sql.importers.sources import Coordinates, SourceFile
 from croma_sql.importers.together import checked, described, one_of_each_slide
 from croma_sql.interrupt import apart
@@ -43,7 +34,6 @@ from croma_sql.places import is_local, place
 
 OnFiles = Callable[[int, int], None]
 Recognise = Callable[[Path, Listing, Options], SourceFile | Coordinates | None]
-Answer = SourceFile | Coordinates | SourceError | None
 Remarks = Callable[[Sequence[SourceFile], Listing, Options], list[str]]
 
 
@@ -65,8 +55,6 @@ READERS = (  # of one suffix, those that look for more stand first
     Reader(("pt",), (".pt", ".pth"), torch_tensors.recognise),
     Reader(("hs2p",), (".npz",), hs2p.recognise),
     Reader(("pathorob",), (".npz",), pathorob.recognise, pathorob.remarks),
-    Reader((plism.FORMAT,), (arrays.SUFFIX,), plism.recognise, plism.remarks),
-    Reader((tiatoolbox.FORMAT,), (arrays.SUFFIX,), tiatoolbox.recognise, tiatoolbox.remarks),
     Reader(("croma",), (".npy",), croma.recognise, croma.remarks),
     Reader((arrays.FORMAT,), (arrays.SUFFIX,), arrays.recognise),
     Reader((lazyslide.FORMAT,), lazyslide.SUFFIXES, lazyslide.recognise),
@@ -128,114 +116,22 @@ def recognised(
             f"the format {options.as_format!r} is not known; --as can be {', '.join(FORMATS)}"
         )
     found = find(source)
-    here = _read_all(_looked_at(found, options, on_progress))
-    return _together(source, found, here, options, coordinates)
-
-
-def recognised_by_encoder(
-    source: str | Path,
-    options: Options,
-    names: Naming,
-    coordinates: str | Path | None = None,
-    on_progress: OnFiles | None = None,
-) -> dict[str, Recognised | SourceError]:
-    """Recognise files of several encoders, each by itself, or say what is wrong with its files.
-
-    Parameters
-    ----------
-    names : which encoder a file is of
-    others : as in `recognised`
-
-    Returns
-    -------
-    by encoder, in the order of names; under the empty name what is of no encoder
-
-    Raises
-    ------
-    SourceError
-        No file is of any encoder.
-    """
-    found = find(source)
-    here = _looked_at(found, options, on_progress)
-    of: dict[str, dict[Path, Answer]] = {}
-    shared: dict[Path, Answer] = {}
-    for path, answer in here.items():
-        if isinstance(answer, SourceFile):
-            of.setdefault(names.name(answer) or "", {})[path] = answer
-        elif isinstance(answer, SourceError):
-            of.setdefault(names.of_path(path) or "", {})[path] = answer
-        else:
-            shared[path] = answer
-    if not of.keys() - {""}:
-        raise SourceError(
-            f"{source}: no file of vectors has an encoder by {names.said!r}, of "
-            f"{counted(len(of.get('', {})), 'file')}. {HOW}"
-        )
-    return {
-        name: _of_encoder(name, source, found, of[name] | shared, options, coordinates)
-        for name in sorted(of)
-    }
-
-
-def _of_encoder(
-    name: str,
-    source: str | Path,
-    found: Found,
-    here: dict[Path, Answer],
-    options: Options,
-    coordinates: str | Path | None,
-) -> Recognised | SourceError:
-    try:
-        files = _read_all(here)
-        if name:
-            return _together(source, found, files, options, coordinates)
-        strays = [str(path) for path, file in files.items() if isinstance(file, SourceFile)]
-        return SourceError(f"{counted(len(strays), 'file')} of no encoder: {listed(strays)}")
-    except SourceError as error:
-        return error
-
-
-def _together(
-    source: str | Path,
-    found: Found,
-    here: dict[Path, SourceFile | Coordinates | None],
-    options: Options,
-    coordinates: str | Path | None,
-) -> Recognised:
+    here = _recognise_all(found, options, on_progress)
     sources = [file for file in here.values() if isinstance(file, SourceFile)]
     known = [file for file in here.values() if isinstance(file, Coordinates)]
     left = [path for path, file in here.items() if file is None]
     if not sources:
         raise _no_vectors(source, known, left, options)
     given = [] if coordinates is None else _coordinates(coordinates, options)
-    sources = _features_only(sources, options)
     checked(sources, str(source))
     sources, about_slides = one_of_each_slide(sources, str(source))
     about_files = described(sources)
     sources, about_coordinates = join_coordinates(sources, given, known)
     remarks = _remarks(sources, found.listing, options)
-    notes = [*about_files, *_about_leading(options), *about_slides, *about_coordinates, *remarks]
+    notes = [*about_files, *about_slides, *about_coordinates, *remarks]
     if left:
         notes.append(f"left alone: {_by_suffix(left)}")
     return Recognised(sources, notes)
-
-
-def _features_only(sources: list[SourceFile], options: Options) -> list[SourceFile]:
-    """Take off the columns that the user says are no features, or look whether there are any."""
-    if options.leading_columns is None:
-        check_features(sources)
-        return sources
-    names = checked_names(options.leading_columns)
-    unit = None if LEVEL in names else "px"
-    return [without_leading(source, names, unit) for source in sources] if names else sources
-
-
-def _about_leading(options: Options) -> list[str]:
-    names = options.leading_columns or ()
-    if "x" not in names:
-        return []
-    unit = "have no unit, as level 0 may be another" if LEVEL in names else "count as px of level 0"
-    return [f"leading columns x and y {unit}"]
 
 
 def _remarks(sources: Sequence[SourceFile], listing: Listing, options: Options) -> list[str]:
@@ -248,7 +144,7 @@ def _remarks(sources: Sequence[SourceFile], listing: Listing, options: Options) 
 
 
 def _coordinates(source: str | Path, options: Options) -> list[Coordinates]:
-    here = _read_all(_looked_at(find(source), Options(slide_id=options.slide_id)))
+    here = _recognise_all(find(source), Options(slide_id=options.slide_id))
     known = [file for file in here.values() if isinstance(file, Coordinates)]
     if not known:
         raise SourceError(
@@ -258,15 +154,15 @@ def _coordinates(source: str | Path, options: Options) -> list[Coordinates]:
     return known
 
 
-def _looked_at(
+def _recognise_all(
     found: Found, options: Options, on_progress: OnFiles | None = None
-) -> dict[Path, Answer]:
-    """Ask for every file, in threads."""
+) -> dict[Path, SourceFile | Coordinates | None]:
+    """Ask for every file, in threads, and say of all that cannot be read in one message."""
     given = found.paths[0] if len(found.paths) == 1 else None
     ask = partial(_ask, listing=found.listing, options=options, given=given)
     threads = _THREADS_LOCAL if is_local(found.listing.root) else _THREADS_REMOTE
     pool = ThreadPoolExecutor(threads, thread_name_prefix="recognise")
-    answers: dict[Path, Answer] = {}
+    answers: dict[Path, SourceFile | Coordinates | SourceError | None] = {}
 
     def work() -> None:
         with pool:
@@ -279,11 +175,6 @@ def _looked_at(
 
     apart(work, partial(pool.shutdown, wait=False, cancel_futures=True), meanwhile=tell)
     tell()
-    return answers
-
-
-def _read_all(answers: dict[Path, Answer]) -> dict[Path, SourceFile | Coordinates | None]:
-    """Say of all files that cannot be read in one message."""
     problems = [(path, error) for path, error in answers.items() if isinstance(error, SourceError)]
     if problems:
         (_, first), *others = problems

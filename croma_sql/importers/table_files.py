@@ -12,13 +12,12 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.feather
 import pyarrow.parquet as pq
 
 from croma_sql.errors import SourceError
-from croma_sql.importers.arrow_files import read_arrow
 from croma_sql.importers.delimited import Delimited, read_layout
-from croma_sql.importers.missing import DEFAULT, MISSING, Missing
-from croma_sql.importers.tables import ARROW, PARQUET, unreadable, with_numbers
+from croma_sql.importers.tables import ARROW, PARQUET, typed, unreadable
 from croma_sql.places import is_local
 
 DELIMITED = (".csv", ".tsv")
@@ -45,7 +44,7 @@ class TableFile:
     attributes: Callable[[Sequence[str], int, int, Collection[str]], pa.Table]
 
 
-def open_table(path: Path, missing: Missing = DEFAULT) -> TableFile:
+def open_table(path: Path) -> TableFile:
     """Look into a file of rows, of the kind that its suffix says.
 
     Raises
@@ -57,7 +56,7 @@ def open_table(path: Path, missing: Missing = DEFAULT) -> TableFile:
     with _errors_told(path):
         if suffix in PARQUET:
             return _parquet(path)
-        return _arrow(path) if suffix in ARROW else _delimited(path, missing)
+        return _arrow(path) if suffix in ARROW else _delimited(path)
 
 
 def read_all(table: TableFile, columns: Sequence[str], start: int, stop: int) -> pa.Table:
@@ -103,8 +102,10 @@ def _rows_of_parquet(
 
 def _arrow(path: Path) -> TableFile:
     def table(columns: Sequence[str] | None = None) -> pa.Table:
-        with _errors_told(path):
-            return read_arrow(path, columns)
+        with _errors_told(path), _opened(path) as source:
+            found = pa.feather.read_table(source, columns, memory_map=is_local(path))
+            found.validate()
+            return found
 
     def batches(columns: Sequence[str], start: int, stop: int) -> Iterator[pa.RecordBatch]:
         yield from table(columns).slice(start, stop - start).to_batches(BATCH_ROWS)
@@ -114,7 +115,7 @@ def _arrow(path: Path) -> TableFile:
     return TableFile(schema, lambda: n, batches, partial(_table, batches, schema))
 
 
-def _delimited(path: Path, missing: Missing) -> TableFile:
+def _delimited(path: Path) -> TableFile:
     layout = read_layout(path)
     if not layout.names:
         raise SourceError(f"{path} is empty")
@@ -135,7 +136,7 @@ def _delimited(path: Path, missing: Missing) -> TableFile:
     ) -> pa.Table:
         kinds = dict.fromkeys(columns, pa.string())
         cells = pl.DataFrame(pa.Table.from_batches(parsed(kinds), pa.schema(kinds)))
-        return with_numbers(cells, text, missing).slice(start, stop - start)
+        return typed(cells, lambda _: text).slice(start, stop - start)
 
     def count() -> int:
         return sum(map(len, parsed({layout.names[0]: pa.string()})))
@@ -154,7 +155,7 @@ def _parsed(
             column_types=types,
             include_columns=list(types),
             strings_can_be_null=True,
-            null_values=sorted(MISSING) if pa.float64() in types.values() else [""],
+            null_values=["", "NA"] if pa.float64() in types.values() else [""],
         ),
     ) as batches:
         yield from batches
@@ -176,7 +177,7 @@ def _is_number(cell: str) -> bool:
     try:
         float(cell or "nan")
     except ValueError:
-        return cell.strip() in MISSING
+        return cell == "NA"
     return True
 
 

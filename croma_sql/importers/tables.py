@@ -1,59 +1,33 @@
 """Samples and their attributes from CSV, TSV, Excel, Parquet, Arrow files and any frame."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.feather
 import pyarrow.parquet as pq
 
 from croma_sql.errors import SourceError, listed
-from croma_sql.importers.arrow_files import read_arrow
 from croma_sql.importers.delimited import read_layout
 from croma_sql.importers.excel import EXCEL, OTHER_SHEETS, ChooseText, read_sheet
-from croma_sql.importers.missing import (
-    DEFAULT,
-    Found,
-    Missing,
-    is_text,
-    table_without_missing,
-    without_missing,
-)
-from croma_sql.importers.numbers import number_type, with_odd_cells
 from croma_sql.places import is_local, place
 
 PARQUET = (".parquet", ".pq")
 ARROW = (".arrow", ".feather", ".ipc")
 TEXT = (".csv", ".tsv", ".txt")
 
-
-@dataclass(frozen=True, slots=True)
-class Cells:
-    """What a table holds.
-
-    table : its columns, but for those of vectors
-    found : cells that were read as missing, or might be meant so
-    """
-
-    table: pa.Table
-    found: Sequence[Found]
+# Numbers as a spreadsheet writes them. "007" is no number but an id, and stays text.
+_INTEGER = r"^-?(0|[1-9][0-9]{0,17})$"
+_NUMBER = r"^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?$"
+LARGEST_EXACT = 2.0**53  # from here on float64 skips whole numbers
+_MISSING = ("", "NA", "NaN", "nan")
 
 
 def read_table(source: Any, text: Sequence[str] | ChooseText = ()) -> pa.Table:
-    """Read a file or a frame whole, except columns of vectors; see `read_cells`."""
-    return read_cells(source, text).table
-
-
-def read_cells(
-    source: Any,
-    text: Sequence[str] | ChooseText = (),
-    missing: Missing = DEFAULT,
-    attributes: Collection[str] = (),
-) -> Cells:
-    """Read a file or a frame whole, except columns of vectors, and the missing values in it.
+    """Read a file or a frame whole, except columns of vectors.
 
     Parameters
     ----------
@@ -61,50 +35,37 @@ def read_cells(
         speaks Arrow (Polars, pandas, pyarrow, a DuckDB relation)
     text : names of columns to keep as text whatever they hold, ids; or what chooses them among the
         names of all columns
-    missing : which cells are missing values, in columns of text and of numbers alike
-    attributes : those of ``text`` that are no ids, in which cells may be missing
 
     Returns
     -------
-    Cells
+    pyarrow.Table
         Text files, separated by commas, semicolons or tabs: a column is numeric where every cell is
         a number as one writes it, without leading zeros, and no two different cells are the same
-        number; else it is text. Missing cells are NULL, but in columns of ids, in which only an
-        empty cell is. Excel: see `croma_sql.importers.excel.read_sheet`.
+        number (NA and empty cells are NULL); else it is text in which only an empty cell is NULL.
+        Excel: see `croma_sql.importers.excel.read_sheet`.
 
     Raises
     ------
     SourceError
-        Not there, of a kind this does not read, cut short, with a column name twice, or without a
-        column that is to be kept as text.
+        Not there, of a kind this does not read, cut short, or with a column name twice.
     """
-    chosen = text if callable(text) else frozenset(text).intersection
-
-    def choose(columns: Sequence[str]) -> set[str]:
-        return {*chosen(columns), *frozenset(missing.text).intersection(columns)}
-
-    def written(columns: Sequence[str]) -> set[str]:
-        return {name for name in choose(columns) if name not in attributes} | {*missing.text}
-
     if not is_path(source):
-        return _without_missing(_attributes(as_table(source)), written, missing)
+        return _attributes(as_table(source))
     path = place(source)
     suffix = path.suffix.lower()
+    choose = text if callable(text) else frozenset(text).intersection
     try:
         if suffix in PARQUET:
             with path.open("rb") as file, pq.ParquetFile(file) as parquet:
                 schema = parquet.schema_arrow
-                names = [field.name for field in schema if not is_vector(field.type)]
-                return _without_missing(parquet.read(names), written, missing)
+                return parquet.read([field.name for field in schema if not is_vector(field.type)])
         if suffix in ARROW:
-            table = _attributes(read_arrow(path))
-            return _without_missing(table, written, missing)
+            with path.open("rb") as file:
+                return _attributes(pa.feather.read_table(file))
         if suffix in TEXT:
-            rows = _read_text(path)
-            names = rows.columns
-            return typed(rows, choose(names), written(names), missing)
+            return typed(_read_text(path), choose)
         if suffix in EXCEL:
-            return Cells(*read_sheet(path, choose, written, missing))
+            return read_sheet(path, choose)
     except (OSError, pa.ArrowException, pl.exceptions.PolarsError, UnicodeDecodeError) as error:
         raise unreadable(path, error) from error
     if suffix in OTHER_SHEETS:
@@ -177,48 +138,26 @@ def _read_text(path: Path) -> pl.DataFrame:
     return cells.filter(~pl.all_horizontal(pl.all().is_null()))  # blank lines
 
 
-def typed(
-    cells: pl.DataFrame,
-    text: Collection[str],
-    written: Collection[str],
-    missing: Missing,
-) -> Cells:
-    """Make columns of text numeric where that loses nothing of what was written.
-
-    Parameters
-    ----------
-    cells : columns of text
-    text : names of columns that stay text
-    written : those in which no cell is missing but an empty one
-    missing : which cells are missing values in the others
-    """
-    columns: list[pl.Series] = []
-    found: list[Found] = []
-    for column in cells:
-        of_column: Sequence[Found] = ()
-        if column.name not in written:
-            column, some = without_missing(column, missing.cells)
-            of_column = [one for one in some if one.cell]  # an empty cell is what it looks like
-        dtype = None if column.name in text else number_type(column.drop_nulls().unique())
-        columns.append(column if dtype is None else column.cast(dtype))
-        found += of_column if dtype or column.name in text else with_odd_cells(column, of_column)
-    return Cells(cells.with_columns(columns).to_arrow(), found)
+def typed(cells: pl.DataFrame, choose_text: ChooseText) -> pa.Table:
+    """Make columns of text numeric where that loses nothing of what was written."""
+    others = cells.drop(*choose_text(cells.columns))
+    numeric = {column.name: _number_type(column) for column in others}
+    return cells.with_columns(
+        pl.col(name).replace(dict.fromkeys(_MISSING)).cast(dtype)
+        for name, dtype in numeric.items()
+        if dtype is not None
+    ).to_arrow()
 
 
-def with_numbers(cells: pl.DataFrame, text: Collection[str], missing: Missing) -> pa.Table:
-    """Make columns of text numeric as `typed` does; others stay as they are written."""
-    text = {*text, *missing.text}
-    table = typed(cells, text, text, missing).table
-    for at, field in enumerate(table.schema):
-        if is_text(field.type):
-            table = table.set_column(at, field.name, cells[field.name].to_arrow())
-    return table
-
-
-def _without_missing(
-    table: pa.Table, written: Callable[[Sequence[str]], Collection[str]], missing: Missing
-) -> Cells:
-    return Cells(*table_without_missing(table, missing, written(table.column_names)))
+def _number_type(cells: pl.Series) -> type[pl.Int64 | pl.Float64] | None:
+    written = cells.filter(cells.is_not_null() & ~cells.is_in(_MISSING)).unique()
+    for pattern, dtype in ((_INTEGER, pl.Int64), (_NUMBER, pl.Float64)):
+        if not written.is_empty() and written.str.contains(pattern).all():
+            # "1.1" and "1.10", or ids of twenty digits, may be two things that are one number
+            numbers = written.cast(dtype)
+            exact = dtype == pl.Int64 or bool((numbers.abs() < LARGEST_EXACT).all())
+            return dtype if exact and numbers.n_unique() == len(written) else None
+    return None
 
 
 def _attributes(table: pa.Table) -> pa.Table:

@@ -7,12 +7,6 @@ from pathlib import Path
 import numpy as np
 
 from croma_sql.errors import SourceError, counted, listed
-from croma_sql.importers.formats.companions import (
-    COORDINATES_ARRAY,
-    TEXT_ARRAYS,
-    VECTORS_ARRAY,
-)
-from croma_sql.importers.leading import LEADING
 from croma_sql.importers.sources import SourceFile
 
 _HDF5 = (".h5", ".hdf5")
@@ -25,8 +19,6 @@ _WRITERS = {
     "pt": "PyTorch",
     "pathorob": "PathoROB",
     "npy": "NumPy",
-    "plism": "PLISM",
-    "tiatoolbox": "TIAToolbox",
     "parquet": "Parquet",
     "arrow": "Arrow",
     "csv": "CSV",
@@ -41,13 +33,6 @@ TILE_SIZE = {  # likewise
     "tile_size_um": "µm",
 }
 
-FOUND = {  # what was found in a file without the writer saying so
-    VECTORS_ARRAY: ", vectors from '{}'",
-    COORDINATES_ARRAY: ", coordinates from '{}'",
-    TEXT_ARRAYS: ", text from '{}'",
-    LEADING: ", '{}' before the features",
-}
-
 
 def checked(sources: Sequence[SourceFile], name: str) -> None:
     """Refuse files that are of several levels, or by their writers of several encoders."""
@@ -57,13 +42,12 @@ def checked(sources: Sequence[SourceFile], name: str) -> None:
             f"{name} holds vectors of {_counted(levels)}. A dataset is of one level: "
             "import them one by one, giving the folder of each or a glob"
         )
-    named = [source for source in sources if encoder_of(source) is not None]
-    encoders = _grouped(named, lambda source: repr(encoder_of(source)))
+    named = [source for source in sources if _encoder(source) is not None]
+    encoders = _grouped(named, lambda source: repr(_encoder(source)))
     if len(encoders) > 1:
         raise SourceError(
             f"{name} holds vectors of more than one encoder, as their writers say: "
-            f"{_counted(encoders)}. Import them one by one, giving the folder of each or a glob, "
-            "or all with --encoder-from attribute"
+            f"{_counted(encoders)}. Import them one by one, giving the folder of each or a glob"
         )
 
 
@@ -145,21 +129,15 @@ def _stem(path: Path) -> str:
 
 def _kind(source: SourceFile) -> str:
     kind = f"{_WRITERS.get(source.format, source.format)}: {_LEVELS[source.level]}"
-    encoder = encoder_of(source)
+    encoder = _encoder(source)
     kind += "" if encoder is None else f", encoder {encoder!r}"
-    kind += "".join(
-        told.format(source.attributes[name])
-        for name, told in FOUND.items()
-        if name in source.attributes
-    )
     for name, unit in TILE_SIZE.items():
         if name in source.attributes:
             return f"{kind}, {source.attributes[name]} {unit}"
     return kind
 
 
-def encoder_of(source: SourceFile) -> str | None:
-    """Read the encoder that the writer of a file names."""
+def _encoder(source: SourceFile) -> str | None:
     names = (source.attributes[name] for name in _ENCODER if name in source.attributes)
     return next((str(name) for name in names), None)
 

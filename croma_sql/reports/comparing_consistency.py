@@ -13,7 +13,6 @@ from croma_sql.reports.units import METRICS, UNIT, groups, read_units
 from croma_sql.statistics import differences, rank_stability
 
 LOWER_IS_BETTER = ("d_cos",)
-MARKS = ("is_control", "is_harmonised", "collapse_reason")
 
 
 def compare_consistency(
@@ -21,10 +20,8 @@ def compare_consistency(
     *,
     benchmark: str | None = None,
     group: str = UNIT,
-    include_harmonised: bool = False,
     draws: int = 2000,
     seed: int = 0,
-    strict: bool = False,
 ) -> pl.DataFrame:
     """Rank encoders by consistency, and say how far the ranks hold when units are drawn again.
 
@@ -35,12 +32,10 @@ def compare_consistency(
 
     Parameters
     ----------
-    warehouse, benchmark, strict : as in `consistency_summary`
+    warehouse, benchmark : as in `consistency_summary`
     group : column name, default 'unit'
         What is drawn, with all its units: an attribute of units, where several of them are not
         independent, as tiles of one slide.
-    include_harmonised : bool
-        Rank harmonised encoders too, beside those that they were made from.
     draws, seed : int
         Of the bootstrap.
 
@@ -50,11 +45,10 @@ def compare_consistency(
         One row per benchmark, ``metric`` and encoder, best first: ``n``, units compared, those that
         have a value under every encoder, and ``n_left_out``, the others; ``value``, mean over units
         of ``d_cos`` (lower is better), ``mr_1nn``, ``iok_10`` or ``profile_r``; ``value_lo``,
-        ``value_hi``, ``value_interval_reason``; ``rank``, ``rank_lo``, ``rank_hi``,
-        ``best_probability`` and ``win_probability``, as `croma_sql.rank_stability` has them.
-        Controls are shown, never ranked, and so are harmonised encoders unless they are included,
-        and ``d_cos`` of an encoder with a ``collapse_reason`` (the view ``collapse_check``), whose
-        distances are small for nothing. A metric that an encoder has of
+        ``value_hi``; ``rank``, ``rank_lo``, ``rank_hi``, ``best_probability`` and
+        ``win_probability``, as `croma_sql.rank_stability` has them. Controls are shown, never
+        ranked, and so is ``d_cos`` of an encoder with a ``collapse_reason`` (the view
+        ``collapse_check``), whose distances are small for nothing. A metric that an encoder has of
         no unit has no row, as ``iok_10`` of fewer than eleven units.
 
     Raises
@@ -64,20 +58,19 @@ def compare_consistency(
         different numbers of units, since how often a unit is found again depends on how many there
         are to choose from.
     """
-    rows = _by_metric(warehouse, benchmark, group, include_harmonised, strict)
-    found = _compared(rows, rank_stability, controls="is_unranked", draws=draws, seed=seed)
+    found = _compared(
+        warehouse, benchmark, group, rank_stability, controls="is_unranked", draws=draws, seed=seed
+    )
     on = ["benchmark", "encoder"]
     return found.join(_flags(warehouse), on=on, maintain_order="left").select(
         "benchmark",
         "metric",
         "encoder",
         "is_control",
-        "is_harmonised",
         "collapse_reason",
         (pl.col("n_units") - pl.col("n_left_out")).alias("n"),
         "n_left_out",
         *_as_measured("estimate", "value", "value_lo", "value_hi"),
-        pl.col("interval_reason").alias("value_interval_reason"),
         "rank",
         "rank_lo",
         "rank_hi",
@@ -91,28 +84,25 @@ def compare_consistency_pairs(
     *,
     benchmark: str | None = None,
     group: str = UNIT,
-    include_harmonised: bool = False,
-    strict: bool = False,
+    draws: int = 2000,
+    seed: int = 0,
 ) -> pl.DataFrame:
     """Differences in consistency between every two encoders (`croma_sql.differences`).
 
     Parameters, units and errors as in `compare_consistency`. Controls are among the encoders, and
-    so are those that have collapsed, with a mark; harmonised ones are where they are included.
+    so are those that have collapsed, with a mark.
 
     Returns
     -------
     polars.DataFrame
         One row per benchmark, ``metric`` and two encoders, ``first`` the better one:
-        ``difference``, first minus second, which is negative for ``d_cos``; ``lo``, ``hi``,
-        ``p_adjusted``, ``interval_reason``, ``n_groups``, ``n_pairs``, ``n_left_out``;
-        ``first_collapse_reason`` and ``second_collapse_reason``, of the view ``collapse_check``: a
-        lower ``d_cos`` of such an encoder is no merit.
+        ``difference``, first minus second, which is negative for ``d_cos``; ``lo``, ``hi``;
+        ``win_probability``, the share of draws in which ``first`` is strictly better; ``draws``;
+        ``n_left_out``; ``first_collapse_reason`` and ``second_collapse_reason``, of the view
+        ``collapse_check``: a lower ``d_cos`` of such an encoder is no merit.
     """
-    rows = _by_metric(warehouse, benchmark, group, include_harmonised, strict)
-    if not include_harmonised:
-        rows = rows.filter(~pl.col("is_harmonised"))
-    found = _compared(rows, differences)
-    reasons = _flags(warehouse).drop("is_control", "is_harmonised")
+    found = _compared(warehouse, benchmark, group, differences, draws=draws, seed=seed)
+    reasons = _flags(warehouse).drop("is_control")
     for side in ("first", "second"):
         of_side = reasons.rename({"encoder": side, "collapse_reason": f"{side}_collapse_reason"})
         found = found.join(of_side, on=["benchmark", side], maintain_order="left")
@@ -122,10 +112,8 @@ def compare_consistency_pairs(
         "first",
         "second",
         *_as_measured("difference", "difference", "lo", "hi"),
-        "p_adjusted",
-        "interval_reason",
-        "n_groups",
-        "n_pairs",
+        "win_probability",
+        "draws",
         "n_left_out",
         "first_collapse_reason",
         "second_collapse_reason",
@@ -133,9 +121,14 @@ def compare_consistency_pairs(
 
 
 def _compared(
-    rows: pl.DataFrame, compare: Callable[..., pl.DataFrame], **options: Any
+    warehouse: str | Path,
+    benchmark: str | None,
+    group: str,
+    compare: Callable[..., pl.DataFrame],
+    **options: Any,
 ) -> pl.DataFrame:
     """Compare encoders by each metric, turned so that higher is better."""
+    rows = _by_metric(warehouse, benchmark, group)
     n_units = rows.group_by("benchmark", "metric").agg(pl.col("unit").n_unique().alias("n_units"))
     found = each_benchmark(
         rows,
@@ -155,28 +148,22 @@ def _compared(
     )
 
 
-def _by_metric(
-    warehouse: str | Path,
-    benchmark: str | None,
-    group: str,
-    include_harmonised: bool,
-    strict: bool,
-) -> pl.DataFrame:
+def _by_metric(warehouse: str | Path, benchmark: str | None, group: str) -> pl.DataFrame:
     """One row per unit, encoder and metric, of metrics that the encoder has of any unit."""
-    units = read_units(warehouse, benchmark, None, strict)
+    units = read_units(warehouse, benchmark, None)
     _check_as_many(units)
     rows = units.select("benchmark", "encoder", "unit", groups(units, group), *METRICS)
     long = rows.join(_flags(warehouse), on=["benchmark", "encoder"]).unpivot(
         METRICS,
-        index=["benchmark", "encoder", *MARKS, "unit", "group"],
+        index=["benchmark", "encoder", "is_control", "collapse_reason", "unit", "group"],
         variable_name="metric",
         value_name="value",
     )
     known = pl.col("value").is_not_null().any().over("benchmark", "encoder", "metric")
     is_small_for_nothing = (pl.col("metric") == "d_cos") & pl.col("collapse_reason").is_not_null()
-    is_left_out = pl.col("is_harmonised") & (not include_harmonised)
-    is_unranked = pl.col("is_control") | is_left_out | is_small_for_nothing
-    return long.filter(known).with_columns(_turned("value"), is_unranked.alias("is_unranked"))
+    return long.filter(known).with_columns(
+        _turned("value"), (pl.col("is_control") | is_small_for_nothing).alias("is_unranked")
+    )
 
 
 def _check_as_many(units: pl.DataFrame) -> None:
@@ -199,10 +186,10 @@ def _check_as_many(units: pl.DataFrame) -> None:
 
 
 def _flags(warehouse: str | Path) -> pl.DataFrame:
-    """Tell who is a control, who is harmonised, and who has collapsed, by benchmark and encoder."""
+    """Tell who is a control, and who has collapsed, by benchmark and encoder."""
     return query(
         warehouse,
-        "SELECT benchmark, encoder, is_control, is_harmonised, collapse_reason "
+        "SELECT benchmark, encoder, is_control, collapse_reason "
         "FROM collapse_check JOIN encoders USING (encoder)",
         {},
     )

@@ -6,26 +6,18 @@ from pathlib import Path
 import polars as pl
 
 from croma_sql.errors import StatisticsError
-from croma_sql.reports.attributes import check_attributes
 from croma_sql.reports.each import each_benchmark
 from croma_sql.reports.reading import query
 from croma_sql.reports.units import METRICS, UNIT, groups, nothing_compared, read_units
-from croma_sql.statistics import intervals, spearman
+from croma_sql.statistics import bootstrap, spearman
 from croma_sql.statistics.frames import as_names, read_columns
-from croma_sql.warehouse.scoring.schemas import CONSISTENCY
 
 RANKED = ("d_cos", "mr_1nn", "mantel_r", "intra_distance", "iok_10")
-RESULTS = (*METRICS, "top_3", "top_5", "top_10", "intra_distance", "iok_1", "iok_5")
-ENDS = {"estimate": "", "lo": "_lo", "hi": "_hi", "interval_reason": "_interval_reason"}
-BOUNDS = tuple(f"{name}{end}" for name in METRICS for end in ENDS.values())
+BOUNDS = tuple(f"{name}{end}" for name in METRICS for end in ("", "_lo", "_hi"))
 
 
 def consistency_summary(
-    warehouse: str | Path,
-    *,
-    benchmark: str | None = None,
-    encoder: str | None = None,
-    strict: bool = False,
+    warehouse: str | Path, *, benchmark: str | None = None, encoder: str | None = None
 ) -> pl.DataFrame:
     """Table of encoders: metrics of consistency, and whether they are due to collapse.
 
@@ -35,8 +27,6 @@ def consistency_summary(
     benchmark, encoder : str, optional
         Only this one; default all that have been compared. An encoder is checked for collapse
         against all others, whether they are asked for or not.
-    strict : bool
-        Refuse numbers that are out of date. Without it they come with a `croma_sql.StaleWarning`.
 
     Returns
     -------
@@ -49,8 +39,6 @@ def consistency_summary(
     ------
     StatisticsError
         Nothing compared, or not under these names.
-    StaleError
-        With ``strict``: vectors, samples or benchmark have changed since.
     """
     found = query(
         warehouse,
@@ -61,8 +49,6 @@ def consistency_summary(
         {"benchmark": benchmark, "encoder": encoder},
         "ORDER BY benchmark, collapse_reason IS NOT NULL, mr_1nn DESC, "
         "mantel_r DESC NULLS LAST, encoder",
-        of=CONSISTENCY,
-        strict=strict,
     )
     if found.is_empty():
         raise StatisticsError(nothing_compared(warehouse, benchmark, encoder))
@@ -76,24 +62,26 @@ def consistency_strata(
     benchmark: str | None = None,
     encoder: str | None = None,
     group: str = UNIT,
-    strict: bool = False,
+    draws: int = 2000,
+    seed: int = 0,
 ) -> pl.DataFrame:
-    """Metrics of consistency by attributes of the units, with intervals (`croma_sql.intervals`).
+    """Metrics of consistency by attributes of the units, with bootstrap intervals.
 
     Parameters
     ----------
-    warehouse, benchmark, encoder, strict : as in `consistency_summary`
+    warehouse, benchmark, encoder : as in `consistency_summary`
     by : column name or names
         Of the view ``unit_consistency``: any attribute that has one value within a unit. NULL is a
         value.
-    group : as in `compare_consistency`
+    group, draws, seed : as in `compare_consistency`
 
     Returns
     -------
     polars.DataFrame
         One row per benchmark, encoder and stratum, the lowest ``mr_1nn`` first: ``n`` units;
-        ``d_cos``, ``d_cos_lo``, ``d_cos_hi``, ``d_cos_interval_reason``, and so on for ``mr_1nn``,
-        ``iok_10`` and ``profile_r``, which are means over units.
+        ``d_cos``, ``d_cos_lo``, ``d_cos_hi``, and so on for ``mr_1nn``, ``iok_10`` and
+        ``profile_r``, which are means over units. The interval is NULL for a stratum of fewer than
+        five groups.
 
     Raises
     ------
@@ -108,21 +96,22 @@ def consistency_strata(
             "unit_consistency in SQL"
         )
     names = list(dict.fromkeys(["benchmark", "encoder", *given]))
-    units = read_units(warehouse, benchmark, encoder, strict)
-    check_attributes(given, units.columns, "--by", RESULTS)
     levels = [f"level {i}" for i in range(len(names))]  # an attribute may be called as a result is
+    units = read_units(warehouse, benchmark, encoder)
     numbered = read_columns(units, names).rename(dict(zip(names, levels, strict=True)))
     rows = units.select("benchmark", *METRICS).hstack([groups(units, group), *numbered])
     sides = [
         each_benchmark(
             rows,
-            lambda one, name=name: intervals(  # type: ignore[misc]
-                one, by=levels, value=name, group="group", statistics="mean"
+            lambda one, name=name: bootstrap(  # type: ignore[misc]
+                one, by=levels, value=name, group="group", statistics="mean", draws=draws, seed=seed
             ),
         ).select(
             *(levels if name == METRICS[0] else []),
             *(["n"] if name == METRICS[0] else []),
-            *(pl.col(column).alias(f"{name}{end}") for column, end in ENDS.items()),
+            pl.col("estimate").alias(name),
+            pl.col("lo").alias(f"{name}_lo"),
+            pl.col("hi").alias(f"{name}_hi"),
         )
         for name in METRICS
     ]
@@ -131,21 +120,13 @@ def consistency_strata(
 
 
 def consistency_agreement(
-    warehouse: str | Path,
-    *,
-    benchmark: str | None = None,
-    include_harmonised: bool = False,
-    draws: int = 2000,
-    seed: int = 0,
-    strict: bool = False,
+    warehouse: str | Path, *, benchmark: str | None = None, draws: int = 2000, seed: int = 0
 ) -> pl.DataFrame:
     """Spearman correlations of the five metrics of consistency over encoders, with intervals.
 
     Parameters
     ----------
-    warehouse, benchmark, strict : as in `consistency_summary`
-    include_harmonised : bool
-        Take harmonised encoders too, beside those that they were made from.
+    warehouse, benchmark : as in `consistency_summary`
     draws, seed : int
         Of the bootstrap, which draws encoders.
 
@@ -153,8 +134,7 @@ def consistency_agreement(
     -------
     polars.DataFrame
         One row per benchmark and two metrics, as `croma_sql.spearman` gives it: ``x``, ``y``,
-        ``rho``, ``lo``, ``hi``, ``p``, ``n``, ``draws``. Controls are left out, and
-        harmonised encoders unless they are included. ``d_cos`` is taken
+        ``rho``, ``lo``, ``hi``, ``p``, ``n``, ``draws``. Controls are left out. ``d_cos`` is taken
         with its sign turned, so that a positive ``rho`` means that two metrics prefer the same
         encoders, and left out of an encoder with a ``collapse_reason``, of which it says nothing;
         ``intra_distance`` as it is: where its ``rho`` with ``d_cos`` is low, those that move least
@@ -173,14 +153,10 @@ def consistency_agreement(
         "USING (benchmark, encoder) "
         "JOIN (SELECT encoder, is_control FROM encoders) USING (encoder)",
         {"benchmark": benchmark},
-        of=CONSISTENCY,
-        strict=strict,
     )
     if found.is_empty():
         raise StatisticsError(nothing_compared(warehouse, benchmark, None))
     ranked = found.filter(~pl.col("is_control"))
-    if not include_harmonised:
-        ranked = ranked.filter(~pl.col("is_harmonised"))
     if ranked.is_empty():
-        raise StatisticsError("every encoder is a control or harmonised, and those are not ranked")
+        raise StatisticsError("every encoder is a control, and those are not ranked")
     return spearman(ranked, RANKED, by="benchmark", draws=draws, seed=seed)

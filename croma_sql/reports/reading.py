@@ -1,6 +1,5 @@
 """Views of a warehouse as frames, for what is scored."""
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +9,10 @@ import polars as pl
 from croma_sql.cohort import checked_m
 from croma_sql.errors import StatisticsError, listed
 from croma_sql.interrupt import interruptibly
-from croma_sql.session import opened
-from croma_sql.warehouse.scoring.schemas import Table
-from croma_sql.warehouse.states.telling import of_tables, tell
+from croma_sql.session import connect
 from croma_sql.warehouse.views import damaged
 
 PUBLISHED_M = 5
-MARGINS: tuple[Table, ...] = ("typed_neighbours",)
 FILTERS = {"benchmark": "benchmark = $benchmark", "encoder": "encoder = $encoder"}
 
 
@@ -26,7 +22,6 @@ def read_margins(
     benchmark: str | None = None,
     encoder: str | None = None,
     m: int = PUBLISHED_M,
-    strict: bool = False,
 ) -> pl.DataFrame:
     """Margins of a warehouse, one row per benchmark, encoder, subset and sample.
 
@@ -37,8 +32,6 @@ def read_margins(
         Only this one; default all that are scored.
     m : int, default 5
         Neighbours per type, at most as many as were scored.
-    strict : bool
-        Refuse margins that are out of date. Without it they come with a `croma_sql.StaleWarning`.
 
     Returns
     -------
@@ -49,40 +42,23 @@ def read_margins(
     ------
     StatisticsError
         Nothing scored, or not under these names; an m that was not scored.
-    StaleError
-        With ``strict``: vectors, samples or benchmark have changed since the margins were computed.
     """
     asked = {"m": checked_m(m), "benchmark": benchmark, "encoder": encoder}
-    frame = query(warehouse, "FROM margins_at($m)", asked, of=MARGINS, strict=strict)
+    frame = query(warehouse, "FROM margins_at($m)", asked)
     if frame.is_empty():
         raise StatisticsError(nothing(warehouse, benchmark, encoder))
     return frame
 
 
-def query(
-    warehouse: str | Path,
-    text: str,
-    asked: Mapping[str, Any],
-    order: str = "",
-    *,
-    of: Sequence[Table] = (),
-    strict: bool = False,
-) -> pl.DataFrame:
+def query(warehouse: str | Path, text: str, asked: dict[str, Any], order: str = "") -> pl.DataFrame:
     """Ask a view; of ``asked``, a benchmark or an encoder that is not None is a filter.
 
     A condition that is left out, unlike one that is always true, lets DuckDB read fewer files.
-
-    Parameters
-    ----------
-    of : tables that the numbers come from; where they are out of date, a warning says so
-    strict : refuse numbers that are out of date
     """
     bound = {name: value for name, value in asked.items() if value is not None}
     filters = [text for name, text in FILTERS.items() if name in bound]
     where = ["WHERE", " AND ".join(filters)] if filters else []
-    con, stored = opened(warehouse)
-    with con:
-        tell(of_tables(stored, of, asked.get("benchmark"), asked.get("encoder")), warehouse, strict)
+    with connect(warehouse) as con:
         try:
             relation = con.sql(" ".join([text, *where, order]), params=bound)
             return interruptibly(con, lambda: pl.DataFrame(relation.pl()))
@@ -94,7 +70,7 @@ def query(
 
 def nothing(warehouse: str | Path, benchmark: str | None, encoder: str | None) -> str:
     """Say why there is nothing."""
-    with opened(warehouse)[0] as con:
+    with connect(warehouse) as con:
         scored = con.sql("SELECT DISTINCT benchmark, encoder FROM typed_neighbour_files").fetchall()
     if not scored:
         return f"nothing in {warehouse} is scored yet; run croma-sql score {warehouse}"

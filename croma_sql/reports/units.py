@@ -6,28 +6,23 @@ import polars as pl
 
 from croma_sql.errors import StatisticsError, listed
 from croma_sql.reports.reading import query
-from croma_sql.session import opened
+from croma_sql.session import connect
 from croma_sql.statistics.frames import read_columns, without_nulls
-from croma_sql.warehouse.scoring.schemas import CONSISTENCY
 
 METRICS = ("d_cos", "mr_1nn", "iok_10", "profile_r")  # means over units, which can be resampled
 UNIT = "unit"
 
 
-def read_units(
-    warehouse: str | Path, benchmark: str | None, encoder: str | None, strict: bool
-) -> pl.DataFrame:
+def read_units(warehouse: str | Path, benchmark: str | None, encoder: str | None) -> pl.DataFrame:
     """Read the view unit_consistency.
 
     Raises
     ------
     StatisticsError
         Nothing compared, or not under these names.
-    StaleError
-        With ``strict``: they are out of date.
     """
     asked = {"benchmark": benchmark, "encoder": encoder}
-    found = query(warehouse, "FROM unit_consistency", asked, of=CONSISTENCY, strict=strict)
+    found = query(warehouse, "FROM unit_consistency", asked)
     if found.is_empty():
         raise StatisticsError(nothing_compared(warehouse, benchmark, encoder))
     return found
@@ -47,7 +42,7 @@ def groups(units: pl.DataFrame, column: str) -> pl.Series:
 
 def nothing_compared(warehouse: str | Path, benchmark: str | None, encoder: str | None) -> str:
     """Say why there is nothing."""
-    with opened(warehouse)[0] as con:
+    with connect(warehouse) as con:
         there = con.sql("SELECT DISTINCT benchmark, encoder FROM unit_files").fetchall()
     if not there:
         return f"no acquisitions in {warehouse} are compared yet; run croma-sql consistency"

@@ -1,6 +1,6 @@
 """What SQL cannot say well, on any frame with a margin column.
 
-jackknife.py    intervals of statistics, by leaving out groups; intervals.py: by resampling them
+intervals.py    intervals of statistics, by resampling groups
 pairwise.py     differences between encoders or strata
 stability.py    how stable the ranks of encoders are
 correlation.py  Spearman correlations between columns
@@ -11,8 +11,6 @@ frames.py       reading whatever frame the user has
 rows.py         its rows, told apart by level, subset and group
 summaries.py    which statistic a name stands for
 resampling.py   every statistic of every level under the same draws
-leaving_out.py  every statistic of every level without each group
-simultaneous.py all pairs at once; studentised_range.py: how far they reach
 contests.py     which levels are compared with each other
 attributes.py   columns as values, numbers in bins; conditions.py: as SQL says them
 slices.py       every combination that is large enough; worst.py: which of them are listed
@@ -22,8 +20,7 @@ options.py      checking what is asked for
 
 from croma_sql.statistics.correlation import spearman
 from croma_sql.statistics.intervals import bootstrap
-from croma_sql.statistics.jackknife import intervals
 from croma_sql.statistics.pairwise import differences
 from croma_sql.statistics.stability import rank_stability
 
-__all__ = ["bootstrap", "differences", "intervals", "rank_stability", "spearman"]
+__all__ = ["bootstrap", "differences", "rank_stability", "spearman"]

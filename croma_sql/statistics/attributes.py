@@ -16,7 +16,7 @@ from croma_sql.statistics.rows import Codes, codes
 NOT_ATTRIBUTES = frozenset(
     {
         "benchmark", "encoder", "subset", "sample_id", "group_id", "matched", "d_so", "d_os",
-        "margin", "undefined_reason", "is_stale",
+        "margin", "undefined_reason",
     }
 )  # fmt: skip
 ROLES = ("label", "confounder")  # of some attribute, as a rule: the attribute's name says more
@@ -51,21 +51,8 @@ def attribute_names(frame: pl.DataFrame, but: Sequence[str]) -> list[str]:
         and column.name not in but
         and _is_told(column.dtype)
         and not (_may_be_id(column.dtype) and column.n_unique() == len(column))
-        and not _repeats(frame, column)
     ]
     return [name for name in names if name not in ROLES] + [name for name in ROLES if name in names]
-
-
-def _repeats(frame: pl.DataFrame, column: pl.Series) -> bool:
-    """Tell an attribute, as ``sample_label``, that says what the column ``label`` says."""
-    name = column.name.removeprefix("sample_").lower()
-    if name == column.name.lower() or name not in frame.columns:
-        return False
-    try:
-        same = frame[name].cast(pl.String).eq_missing(column.cast(pl.String))
-    except pl.exceptions.PolarsError:
-        return False
-    return bool(same.all())
 
 
 def check_capitals(names: Sequence[str], columns: Sequence[str]) -> None:

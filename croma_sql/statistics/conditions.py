@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 
+import duckdb
 import polars as pl
-
-from croma_sql.connection import open_duckdb
 
 BARE_DIGITS, BARE_DIGITS_32 = 15, 7
 """How many digits of a number SQL may read as a decimal and then round to the number meant.
@@ -82,7 +81,7 @@ def _quoted(text: str, quote: str) -> str:
 @cache
 def _keywords() -> frozenset[str]:
     """Words that cannot be the name of a column as they are."""
-    with open_duckdb() as con:
+    with duckdb.connect() as con:
         found = con.execute(
             "SELECT keyword_name FROM duckdb_keywords() "
             "WHERE keyword_category NOT IN ('unreserved', 'column_name')"

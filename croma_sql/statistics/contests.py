@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from croma_sql.errors import StatisticsError
-from croma_sql.statistics.resampling import Float
+from croma_sql.statistics.resampling import Float, Resampled
 from croma_sql.statistics.rows import Rows, codes
 from croma_sql.statistics.summaries import Statistic
 
@@ -19,14 +19,13 @@ class Contest:
     """Levels that are compared with each other by one statistic, best estimate first.
 
     place : (levels,) their rows in the frame of levels
-    estimate : (levels,)
-    values : (levels, n) in every draw of groups, or changes without every group
+    estimate, drawn : (levels,) and (levels, draws)
     """
 
     statistic: Statistic
     place: NDArray[np.intp]
     estimate: Float
-    values: Float
+    drawn: Float
 
     def goodness(self, values: Float) -> Float:
         """Turn values so that higher is better."""
@@ -49,23 +48,18 @@ def check_apart(by: Sequence[str], between: str) -> None:
 
 
 def contests(
-    rows: Rows, by: Sequence[str], asked: Sequence[Statistic], estimates: Float, values: Float
+    rows: Rows, by: Sequence[str], asked: Sequence[Statistic], found: Resampled
 ) -> Iterator[Contest]:
-    """Compare by each statistic what lies in one level of ``by``.
-
-    Parameters
-    ----------
-    estimates, values : (levels, statistics) and (levels, statistics, n)
-    """
+    """Compare by each statistic what lies in one level of ``by``."""
     block = codes(rows.levels, by)[1]
     for places in np.split(np.arange(len(block)), np.flatnonzero(np.diff(block)) + 1):
         for s, statistic in enumerate(asked):
-            estimate = estimates[places, s]
+            estimate = found.estimate[places, s]
             best_first = np.argsort(
                 estimate if statistic.lower_is_better else -estimate, kind="stable"
             )
             place = places[best_first]
-            yield Contest(statistic, place, estimate[best_first], values[place, s])
+            yield Contest(statistic, place, estimate[best_first], found.drawn[place, s])
 
 
 def share(hits: NDArray[Any], of: NDArray[np.int64]) -> Float:

@@ -1,4 +1,4 @@
-"""Percentile intervals of statistics of margins, by resampling groups."""
+"""Intervals of statistics of margins, by resampling groups."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -83,10 +83,8 @@ def bootstrap(
     The interval of a median is that of `bootstrap_pooled_median` of the package ``croma`` with the
     same seed.
 
-    Take `croma_sql.intervals` to report: it holds the truth as often as it says also where groups
-    are few or unequal. Intervals of few groups are too narrow here, and a tail needs more of them
-    than a median, since few reach into it; where its interval misses the truth, the tail is worse
-    than it says. Groups of
+    Intervals of few groups are too narrow, and a tail needs more of them than a median, since few
+    reach into it; where its interval misses the truth, the tail is worse than it says. Groups of
     unequal sizes are worth fewer than they are. How often, in percent, 95 % intervals held the
     truth in simulated cohorts (tanh-normal margins, intraclass correlation 0.4; 2,000 cohorts with
     groups of 30 rows each, and 1,000 with Lomax-distributed sizes, exponent 1.2 and scale 20, from

@@ -22,7 +22,6 @@ PICKS = 1 << 21  # of groups, held at once
 PER_TASK = 1 << 25  # margins that are looked at, a few hundredths of a second
 
 Float = NDArray[np.float64]
-Part = tuple[NDArray[np.intp], Callable[[Codes, ForEach], Float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,34 +77,28 @@ def resample(rows: Rows, statistics: Sequence[Statistic], plan: Plan) -> Resampl
     Holds 8 bytes per level, statistic and draw, and a few numbers per row.
     """
     shape = (len(rows.levels), len(statistics))
-    drawn = np.full((*shape, plan.draws), np.nan)
+    estimate, drawn = np.full((*shape, 1), np.nan), np.full((*shape, plan.draws), np.nan)
+    parts = _parts(rows, statistics)
+
+    def summarise(times: Codes, out: Float) -> None:
+        for which, summaries in parts:
+            out[:, which] = summaries(times, for_each)
+
     with cores(plan.threads) as for_each:
-        parts = _parts(rows, statistics)
+        summarise(np.ones((1, rows.n_groups), np.int32), estimate)
         for start, times in _draws(rows.n_groups, plan):
-            _summarise(parts, times, for_each, drawn[..., start : start + len(times)])
+            summarise(times, drawn[..., start : start + len(times)])
     drawn[rows.counts()["n_groups"] < FEWEST_UNITS] = np.nan
-    return Resampled(estimates(rows, statistics, plan.threads), drawn)
+    return Resampled(estimate[..., 0], drawn)
 
 
-def estimates(rows: Rows, statistics: Sequence[Statistic], threads: int | None = None) -> Float:
-    """Compute every statistic of every level, (levels, statistics); NaN where undefined."""
-    found = np.full((len(rows.levels), len(statistics), 1), np.nan)
-    with cores(available_cores() if threads is None else threads) as for_each:
-        times = np.ones((1, rows.n_groups), np.int32)
-        _summarise(_parts(rows, statistics), times, for_each, found)
-    return found[..., 0]
-
-
-def _summarise(parts: list[Part], times: Codes, for_each: ForEach, out: Float) -> None:
-    for which, summaries in parts:
-        out[:, which] = summaries(times, for_each)
-
-
-def _parts(rows: Rows, statistics: Sequence[Statistic]) -> list[Part]:
+def _parts(
+    rows: Rows, statistics: Sequence[Statistic]
+) -> list[tuple[NDArray[np.intp], Callable[[Codes, ForEach], Float]]]:
     """Which statistics are computed together, and how: over levels, or over their subsets."""
     known, n_levels = rows.where(~np.isnan(rows.value)), len(rows.levels)
     headline = np.array([statistic.of_subsets for statistic in statistics])
-    parts: list[Part] = []
+    parts: list[tuple[NDArray[np.intp], Callable[[Codes, ForEach], Float]]] = []
     if headline.any():
         cells, starts = _cells_of_subsets(known, n_levels)
         one = next(statistic for statistic in statistics if statistic.of_subsets)

@@ -1,7 +1,6 @@
-"""How far the ranks of encoders hold, in differences and under draws of groups."""
+"""How stable the ranks of encoders are when groups are drawn again."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,17 +10,14 @@ from numpy.typing import NDArray
 from croma_sql.errors import StatisticsError, listed
 from croma_sql.statistics.contests import Contest, check_apart, contests, n_left_out, share
 from croma_sql.statistics.frames import as_names, read_columns
-from croma_sql.statistics.intervals import check_names, defined
-from croma_sql.statistics.jackknife import Weights, degrees_of_freedom, interval_of
-from croma_sql.statistics.leaving_out import Counts, LeftOut, without_each
+from croma_sql.statistics.intervals import check_names, defined, interval
 from croma_sql.statistics.resampling import Float, checked_plan, resample
 from croma_sql.statistics.rows import codes, columns_at, read_rows
-from croma_sql.statistics.simultaneous import compare_all
 from croma_sql.statistics.summaries import parse
 
 RESULT = (
-    "statistic", "estimate", "lo", "hi", "interval_reason", "rank", "rank_lo", "rank_hi",
-    "mean_rank", "best_probability", "win_probability", "draws", "n_left_out",
+    "statistic", "estimate", "lo", "hi", "rank", "mean_rank", "rank_lo", "rank_hi",
+    "best_probability", "win_probability", "draws", "n_left_out",
 )  # fmt: skip
 
 
@@ -51,27 +47,21 @@ def rank_stability(
     controls : column name, optional
         Boolean, the same for all rows of an encoder; NULL counts as false. Encoders for which it is
         true are shown with their estimates, but neither ranked nor counted in the ranks of others.
-    level : float
-        Of the intervals, and at which all ranges of ranks hold at once.
-    frame, between, by, value, group, subset, paired_by, statistics
+    frame, between, by, value, group, subset, paired_by, statistics, draws, level, seed, threads
         As in `differences`.
-    draws, seed, threads
-        As in `croma_sql.bootstrap`.
 
     Returns
     -------
     polars.DataFrame
-        The columns of ``by``; ``statistic``; ``between``'s column; ``estimate``, ``lo``, ``hi`` and
-        ``interval_reason``, as in `croma_sql.intervals`; ``rank``, by estimate; ``rank_lo``,
-        ``rank_hi``, ranks that no difference speaks against: 1 and how many are better, and how
-        many are ranked less those that are worse, where all `differences` hold at once. From the
-        draws of groups, which are too sure where groups are few or unequal: ``mean_rank``;
-        ``best_probability``, the share in which nobody is better; ``win_probability``, the mean
-        over the others of the share in which it is strictly better; ``draws``, in how many it was
-        defined. ``n_left_out``, as in `differences`. Best estimate first. Ranks are NULL for
-        controls, and where there is nothing to rank. An encoder with fewer than five groups has a
-        rank by estimate but no part in the draws: what is made of them is NULL for it, and the
-        ranks of others in the draws pass it over.
+        The columns of ``by``; ``statistic``; ``between``'s column; ``estimate``, ``lo``, ``hi``, as
+        in `croma_sql.bootstrap`; ``rank``, by estimate; ``mean_rank`` over the draws; ``rank_lo``,
+        ``rank_hi``, its percentile interval, rounded down to whole ranks; ``best_probability``, the
+        share of draws in which nobody is better; ``win_probability``, the mean over the others of
+        the share of draws in which it is strictly better (`differences` has them one by one);
+        ``draws``, in how many draws it was defined; ``n_left_out``, as in `differences`. Best
+        estimate first. Ranks are NULL for controls, and where there is nothing to rank. An encoder
+        with fewer than five groups has a rank by estimate but no part in the draws: what is made of
+        them is NULL for it, and the ranks of others in the draws pass it over.
 
     Raises
     ------
@@ -80,8 +70,8 @@ def rank_stability(
 
     Notes
     -----
-    Without undefined draws and ties the shares of draws are those of `paired_rank_stability` of the
-    package ``croma`` with the same seed.
+    Without undefined draws and ties the numbers are those of `paired_rank_stability` of the package
+    ``croma`` with the same seed.
 
     Examples
     --------
@@ -105,98 +95,46 @@ def rank_stability(
         read, by=by, between=between, value=value, group=group, subset=subset, paired_by=paired_by
     )
     ranked = ~_controls(read, [*by, between], controls, len(rows.levels))
-    found, (estimate, change, n) = resample(rows, asked, plan), without_each(rows, asked)
-    both = zip(
-        contests(rows, by, asked, estimate, found.drawn),
-        contests(rows, by, asked, estimate, change),
-        strict=True,
-    )
     parts = [
-        _shares(drawn, ranked[drawn.place])
-        | _ranges(changed, ranked[changed.place], n[changed.place], plan.level)
-        for drawn, changed in both
+        _ranks(contest, ranked[contest.place], plan.level)
+        for contest in contests(rows, by, asked, resample(rows, asked, plan))
     ]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     place = columns.pop("place")
-    reasons = pl.Series(columns.pop("interval_reason").tolist(), dtype=pl.String)
     whole = [pl.col(name).cast(pl.Int64) for name in ("rank", "rank_lo", "rank_hi")]
-    return (
-        pl.DataFrame(
-            {
-                **columns_at(rows.levels.select(by), place),
-                "statistic": columns.pop("statistic"),
-                between: rows.levels[between].gather(place),
-                **columns,
-                "interval_reason": reasons,
-                "n_left_out": n_left_out(rows, place),
-            },
-            nan_to_null=True,
-        )
-        .select(*by, "statistic", between, *RESULT[1:])
-        .with_columns(whole)
-    )
+    return pl.DataFrame(
+        {
+            **columns_at(rows.levels.select(by), place),
+            "statistic": columns.pop("statistic"),
+            between: rows.levels[between].gather(place),
+            **columns,
+            "n_left_out": n_left_out(rows, place),
+        },
+        nan_to_null=True,
+    ).with_columns(whole)
 
 
-def _shares(contest: Contest, ranked: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
-    """Ranks by estimate, and in how many draws of groups they hold."""
-    drawn = contest.goodness(contest.values[ranked])
+def _ranks(contest: Contest, ranked: NDArray[np.bool_], level: float) -> dict[str, NDArray[Any]]:
+    n = len(contest.place)
+    columns = {"statistic": np.full(n, contest.statistic.name), "place": contest.place}
+    columns["estimate"] = contest.estimate
+    columns["lo"], columns["hi"] = interval(contest.drawn, level)
+    drawn = contest.goodness(contest.drawn[ranked])
     rank = _rank(drawn)
+    rank_lo, rank_hi = interval(rank, level)
     of_ranked = {
         "rank": _rank(contest.goodness(contest.estimate[ranked])),
         "mean_rank": share(np.nan_to_num(rank), defined(rank)),
+        "rank_lo": np.floor(rank_lo),
+        "rank_hi": np.floor(rank_hi),
         "best_probability": share(rank == 1, defined(rank)),
         "win_probability": _wins(drawn),
     }
-    return {
-        "statistic": np.full(len(contest.place), contest.statistic.name),
-        "place": contest.place,
-        "estimate": contest.estimate,
-        **{name: _among(ranked, values) for name, values in of_ranked.items()},
-        "draws": defined(contest.values),
-    }
-
-
-def _ranges(
-    contest: Contest, ranked: NDArray[np.bool_], n: Counts, level: float
-) -> dict[str, NDArray[Any]]:
-    """Intervals, and ranks that no difference between two encoders speaks against."""
-    bounds = [
-        interval_of(
-            contest.statistic,
-            LeftOut(np.flatnonzero(row), row[row > 0], estimate[None], change[None, row > 0]),
-            0,
-            degrees_of_freedom(Weights(row)),
-            level,
-        )
-        for row, estimate, change in zip(n, contest.estimate, contest.values, strict=True)
-    ]
-    own = replace(
-        contest,
-        place=contest.place[ranked],
-        estimate=contest.estimate[ranked],
-        values=contest.values[ranked],
-    )
-    pairs, n_ranked = compare_all(own, n[ranked], level), len(own.place)
-    apart = (pairs.lo > 0) | (pairs.hi < 0)
-    known = np.zeros(n_ranked, bool)
-    for side in (pairs.first, pairs.second):
-        known[side[~np.isnan(pairs.lo)]] = True
-    lo = 1.0 + np.bincount(pairs.second[apart], minlength=n_ranked)
-    hi = n_ranked - np.bincount(pairs.first[apart], minlength=n_ranked)
-    return {
-        "lo": np.array([one.lo for one in bounds], np.float64),
-        "hi": np.array([one.hi for one in bounds], np.float64),
-        "interval_reason": np.array([one.reason for one in bounds], object),
-        "rank_lo": _among(ranked, np.where(known, lo, np.nan)),
-        "rank_hi": _among(ranked, np.where(known, hi, np.nan)),
-    }
-
-
-def _among(ranked: NDArray[np.bool_], values: Float) -> Float:
-    """Values of those that are ranked, among all; NaN for the others."""
-    found = np.full(len(ranked), np.nan)
-    found[ranked] = values
-    return found
+    for name, values in of_ranked.items():
+        columns[name] = np.full(n, np.nan)
+        columns[name][ranked] = values
+    columns["draws"] = defined(contest.drawn)
+    return columns
 
 
 def _rank(goodness: Float) -> Float:

@@ -1,6 +1,6 @@
 """What is in a warehouse, what is scored, and what is out of date."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -11,14 +11,12 @@ from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks.selects import AnyBenchmark, read_benchmark
 from croma_sql.warehouse.data.embedding_files import read_shape
 from croma_sql.warehouse.data.encoders import validated
-from croma_sql.warehouse.data.samples import POOLED
 from croma_sql.warehouse.data.sources import read_sources
 from croma_sql.warehouse.derived import harmonised, pooled
 from croma_sql.warehouse.parquet import read_footer, read_metadata, read_table
+from croma_sql.warehouse.scoring.plan import planned
 from croma_sql.warehouse.scoring.schemas import SCHEMAS, Table
-from croma_sql.warehouse.states.stored import State, Stored, stored_tables
 
-Key = tuple[str, str | None, str, str | None]
 Read = Callable[[str], AnyBenchmark]
 
 
@@ -38,7 +36,7 @@ class EncoderInfo:
     slides : how many they are of, or files, where they were imported by slide
     harmonised_from, fitted_on, method : encoder, benchmark and way, where harmonising made them
     pooled_from, pooled_by, method : encoder, attributes and way, where pooling did
-    status, reason : of these, as in `ScoresInfo`
+    status : of these, as in `ScoresInfo`
     """
 
     name: str
@@ -53,8 +51,7 @@ class EncoderInfo:
     pooled_from: str | None = None
     pooled_by: list[str] | None = None
     method: str | None = None
-    status: State | None = None
-    reason: str | None = None
+    status: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +73,10 @@ class BenchmarkInfo:
 
     strata : sets of rows that agree in the benchmark's match columns
     units, acquisitions, incomplete : of paired acquisitions; units that lack an acquisition
-    datasets : those whose samples it sees
-    sees_later : True where it also sees datasets that are added later, else None
     problem : why it cannot be run, and then all counts are None
     """
 
     name: str
-    datasets: list[str] | None = None
-    sees_later: bool | None = None
     n: int | None = None
     labels: int | None = None
     confounders: int | None = None
@@ -103,8 +96,8 @@ class ScoresInfo:
     table : one of `croma_sql.warehouse.scoring.schemas.SCHEMAS`, such as 'typed_neighbours'
     depth : neighbours kept per type or of any type, or up to which those of a unit are compared;
         None of a table that has no column of that name
-    status : 'up to date', 'stale', or 'unknown' where a file cannot be read
-    reason : why it is not up to date, such as "rows of benchmark 'b' changed"
+    status : 'up to date'; 'stale' if vectors, rows or version have changed; or why that cannot be
+        told, as when its benchmark is gone
     """
 
     table: Table
@@ -112,8 +105,7 @@ class ScoresInfo:
     encoder: str
     depth: int | None
     n_undefined: int | None
-    status: State
-    reason: str | None
+    status: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,22 +139,14 @@ def info(warehouse: str | Path) -> WarehouseInfo:
         A file that cannot be read; `check` names them all.
     """
     root = frozen(layout.open_warehouse(warehouse))
-    read, files = cache(partial(read_benchmark, root)), layout.listing(root)
-    stored = {_key(one): one for one in stored_tables(root, files)}
+    read = cache(partial(read_benchmark, root))
     return WarehouseInfo(
-        datasets=[_dataset(name, path) for name, path in files.samples.items()],
-        encoders=[_encoder(root, some, stored) for some in layout.by_dataset(root)],
+        datasets=[_dataset(name, path) for name, path in layout.samples_files(root).items()],
+        encoders=[_encoder(root, files) for files in layout.by_dataset(root)],
         encoder_attributes=_encoder_attributes(root),
-        benchmarks=[_benchmark(read, name) for name in files.benchmarks],
-        scores=[
-            _scores(file, stored[file.table, file.benchmark, file.encoder, None])
-            for file in files.scores
-        ],
+        benchmarks=[_benchmark(read, name) for name in layout.benchmarks_files(root)],
+        scores=[_scores(root, read, file) for file in layout.scores_files(root)],
     )
-
-
-def _key(one: Stored) -> Key:
-    return one.table, one.benchmark, one.encoder, one.dataset
 
 
 def _dataset(name: str, path: Path) -> DatasetInfo:
@@ -171,9 +155,7 @@ def _dataset(name: str, path: Path) -> DatasetInfo:
     return DatasetInfo(name, file.num_rows, columns)
 
 
-def _encoder(
-    root: Path, files: Sequence[layout.EmbeddingsFile], stored: Mapping[Key, Stored]
-) -> EncoderInfo:
+def _encoder(root: Path, files: Sequence[layout.EmbeddingsFile]) -> EncoderInfo:
     file, shapes = files[0], [read_shape(file.path) for file in files]
     found = EncoderInfo(
         name=file.encoder,
@@ -186,7 +168,6 @@ def _encoder(
     )
     about = harmonised.described(file.path)
     if about is not None:
-        state = stored[harmonised.KEY, None, file.encoder, file.dataset]
         told = (about.get(name) for name in ("encoder", "benchmark", "method"))
         harmonised_from, fitted_on, method = map(str, told)
         return replace(
@@ -194,19 +175,16 @@ def _encoder(
             harmonised_from=harmonised_from,
             fitted_on=fitted_on,
             method=method,
-            status=state.state,
-            reason=state.reason,
+            status=harmonised.status_of(root, about),
         )
     about = pooled.described(file.path)
     if about is not None:
-        state = stored[POOLED, None, file.encoder, file.dataset]
         return replace(
             found,
             pooled_from=str(about.get("encoder")),
             pooled_by=list(map(str, about["by"])),
             method=str(about.get("how")),
-            status=state.state,
-            reason=state.reason,
+            status=pooled.status_of(root, about, file.dataset),
         )
     return found
 
@@ -231,23 +209,19 @@ def _benchmark(read: Read, name: str) -> BenchmarkInfo:
         benchmark = read(name)
     except CromaSqlError as error:
         return BenchmarkInfo(name, problem=str(error))
-    return BenchmarkInfo(
-        name,
-        datasets=list(benchmark.bound.datasets),
-        sees_later=benchmark.bound.sees_later or None,
-        n=len(benchmark.rows),
-        problem=None,
-        **benchmark.counts(),
-    )
+    return BenchmarkInfo(name, n=len(benchmark.rows), problem=None, **benchmark.counts())
 
 
-def _scores(file: layout.ScoresFile, stored: Stored) -> ScoresInfo:
-    about = {} if stored.state == "unknown" else read_metadata(file.path)
+def _scores(root: Path, read: Read, file: layout.ScoresFile) -> ScoresInfo:
+    about = read_metadata(file.path)
+    try:
+        work = planned(root, file, read(file.benchmark))
+        status = "up to date" if work.is_up_to_date(file.path) else "stale"
+    except CromaSqlError as error:
+        status = str(error)
     depth, n_undefined = (
         number if isinstance(number := about.get(name), int) else None
         for name in ("depth", "n_undefined")
     )
     depth = depth if "depth" in SCHEMAS[file.table].names else None
-    return ScoresInfo(
-        file.table, file.benchmark, file.encoder, depth, n_undefined, stored.state, stored.reason
-    )
+    return ScoresInfo(file.table, file.benchmark, file.encoder, depth, n_undefined, status)

@@ -12,7 +12,6 @@ from urllib.parse import quote, unquote
 from croma_sql.errors import WarehouseError
 from croma_sql.places import below, is_local, matching, names_in, place
 from croma_sql.warehouse.parquet import read_table
-from croma_sql.warehouse.pending import refuse_pending
 from croma_sql.warehouse.publish import MARKER, publishing
 from croma_sql.warehouse.scoring.schemas import SCHEMAS, Table
 
@@ -54,20 +53,6 @@ class ScoresFile:
     path: Path
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """Files of a warehouse at one time, so that what reads many of them lists them once.
-
-    embeddings, scores : see `embeddings_files`, `scores_files`; samples, benchmarks : by name
-    """
-
-    root: Path
-    embeddings: list[EmbeddingsFile]
-    samples: dict[str, Path]
-    benchmarks: dict[str, Path]
-    scores: list[ScoresFile]
-
-
 def create_warehouse(root: str | Path) -> Path:
     """Make a folder a warehouse; one that already is stays as it is.
 
@@ -103,20 +88,7 @@ def create_warehouse(root: str | Path) -> Path:
 
 
 def open_warehouse(root: str | Path) -> Path:
-    """Check that a folder is a warehouse this version can read, and whole.
-
-    Raises
-    ------
-    WarehouseError
-        As `find_warehouse`; or a removal has begun in it and not ended.
-    """
-    root = find_warehouse(root)
-    refuse_pending(root)
-    return root
-
-
-def find_warehouse(root: str | Path) -> Path:
-    """Check that a folder is a warehouse this version can read, be it in the middle of a removal.
+    """Check that a folder is a warehouse this version can read.
 
     Raises
     ------
@@ -211,17 +183,6 @@ def samples_files(root: Path) -> dict[str, Path]:
 def encoders_files(root: Path) -> list[Path]:
     """List the file of the attributes of encoders, where there is one."""
     return list(_inside(root, "encoders.parquet"))
-
-
-def listing(root: Path) -> Listing:
-    """List the files of a warehouse."""
-    return Listing(
-        root,
-        embeddings_files(root),
-        samples_files(root),
-        benchmarks_files(root),
-        scores_files(root),
-    )
 
 
 def embeddings_files(root: Path) -> list[EmbeddingsFile]:

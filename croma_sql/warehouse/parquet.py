@@ -54,13 +54,9 @@ def metadata(about: dict[str, Any]) -> dict[bytes, bytes]:
 
 
 def read_metadata(path: Path) -> dict[str, Any]:
-    """Read what `metadata` put into a file; empty where another tool wrote it.
-
-    Errors as `read_footer`.
-    """
-    found = read_footer(path).metadata or {}
+    """Read what `metadata` put into a file; empty where another tool wrote it."""
     try:
-        about = json.loads(found[METADATA_KEY])
+        about = json.loads((read_footer(path).metadata or {})[METADATA_KEY])
     except (KeyError, ValueError, RecursionError):
         return {}
     return about if isinstance(about, dict) else {}

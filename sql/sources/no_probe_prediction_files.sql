@@ -12,6 +12,5 @@ SELECT
     NULL::VARCHAR AS probe,
     NULL::INTEGER AS fold,
     NULL::VARCHAR AS truth,
-    NULL::VARCHAR AS predicted,
-    NULL::BOOLEAN AS converged
+    NULL::VARCHAR AS predicted
 WHERE false;

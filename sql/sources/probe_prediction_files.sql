@@ -13,6 +13,5 @@ SELECT
     probe,
     fold,
     truth,
-    predicted,
-    converged
+    predicted
 FROM read_parquet($files, hive_partitioning := true, hive_types_autocast := false);

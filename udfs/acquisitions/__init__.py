@@ -8,7 +8,7 @@ spread.py          how far vectors spread, and along how many directions
 
 Compiled:
 pooling.py         means and maxima of many vectors, made up as they stream by
-directions.py      residuals of unit vectors, and a bound on the rounding of their products
+directions.py      unit vectors in float64, and distances that stay accurate between near ones
 retrieval.py       who is nearest under another acquisition, and at which rank the unit itself
 neighbourhoods.py  neighbours that a unit keeps under every acquisition
 medians.py         distance of the unit in the middle of all others

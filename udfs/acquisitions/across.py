@@ -20,8 +20,8 @@ class Across:
 
     Parameters
     ----------
-    z, square : (S, N, d) vectors and (S, N, 2) their |z|^2
-    r, half : (S, N, d) and (S, N), their directions around a common centre, and |r|^2/2
+    u : (S, N, d) directions
+    r, half : (S, N, d) and (S, N), the same around a common centre, and |r|^2/2
     block : rows and columns of a product; the result does not depend on it
 
     Attributes
@@ -29,17 +29,15 @@ class Across:
     distance, rank, nearest : (S, S, N), see `acquisitions.Compared`
     """
 
-    def __init__(
-        self, z: Float, square: Float, r: Float, half: Float, block: tuple[int, int] = BLOCK
-    ) -> None:
-        count, n, _ = z.shape
-        self._z, self._square, self._r, self._half, self._block = z, square, r, half, block
+    def __init__(self, u: Float, r: Float, half: Float, block: tuple[int, int] = BLOCK) -> None:
+        count, n, _ = u.shape
+        self._u, self._r, self._half, self._block = u, r, half, block
         self.distance: Float = np.zeros((count, count, n))
         self.rank: Int = np.ones((count, count, n), np.int64)
         self.nearest: Int = np.tile(np.arange(n), (count, count, 1))
         self._pairs = list(combinations(range(count), 2))
         for a, b in self._pairs:
-            own_distances(z[a], square[a], z[b], square[b], self.distance[a, b])
+            own_distances(u[a], u[b], self.distance[a, b])
             self.distance[b, a] = self.distance[a, b]
         self._best = self.distance.copy()
         self._merging = threading.Lock()
@@ -55,7 +53,7 @@ class Across:
                     yield partial(self._look, a, b, row, col), pairs
 
     def _look(self, a: int, b: int, row: int, col: int) -> None:
-        z, square, r, half = self._z, self._square, self._r, self._half
+        u, r, half = self._u, self._r, self._half
         rows, cols = slice(row, row + self._block[0]), slice(col, col + self._block[1])
         own = self.distance[a, b]
         of_rows, of_cols = (
@@ -63,8 +61,8 @@ class Across:
             for some in (rows, cols)
         )
         bound = slack(half[a].max(), half[b].max(), r.shape[2])
-        look(r[a, rows] @ r[b, cols].T, row, col, half[a], half[b], z[a], square[a], z[b],
-             square[b], own, bound, *of_rows, *of_cols)  # fmt: skip
+        look(r[a, rows] @ r[b, cols].T, row, col, half[a], half[b], u[a], u[b], own, bound,
+             *of_rows, *of_cols)  # fmt: skip
         self._merge((a, b, rows), *of_rows)
         self._merge((b, a, cols), *of_cols)
 

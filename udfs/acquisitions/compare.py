@@ -1,8 +1,7 @@
 """The same units under several acquisitions: what stays where it was, and what moves.
 
 Units are numbered in the order that breaks ties between equal distances. Matrix products of blocks
-propose who is near; where two distances are within the bound on their rounding, they are measured
-as `croma_sql.udfs.exact` measures them.
+propose who is near; where two distances are within the bound on their rounding, `apart` decides.
 Blocks depend on the shape alone, so results do not depend on the number of threads.
 """
 
@@ -13,9 +12,9 @@ from itertools import chain
 import numpy as np
 
 from croma_sql.udfs.acquisitions.across import Across
-from croma_sql.udfs.acquisitions.directions import around_mean, measured
+from croma_sql.udfs.acquisitions.directions import directions
 from croma_sql.udfs.acquisitions.shuffles import p_values
-from croma_sql.udfs.acquisitions.spread import Spread, cost, distances_to_others
+from croma_sql.udfs.acquisitions.spread import Spread, centre, cost, distances_to_others
 from croma_sql.udfs.acquisitions.within import Within
 from croma_sql.udfs.scope import Codes, Float, Int
 from croma_sql.udfs.threads import IsStopped, cores, never
@@ -108,16 +107,18 @@ def compare(
         def do(tasks: Iterable[Task]) -> None:
             for_each(lambda task: task[0](), list(tasks), lambda task: tracker.on_work(task[1], 0))
 
-        z, square = measured(units)
-        r, half = np.empty((count, n, d)), np.empty((count, n))
-        around_mean(z.reshape(-1, d), square.reshape(-1, 2), r.reshape(-1, d), half.reshape(-1))
-        across = Across(z, square, r, half)
+        u, half = np.empty((count, n, d)), np.empty((count, n))
+        for s in range(count):
+            directions(units[s], u[s])
+        r = u.copy()
+        centre(r.reshape(-1, d), half.reshape(-1))
+        across = Across(u, r, half)
         together = Spread(r.reshape(-1, d), half.reshape(-1))
         do([*together.products(), *across.tasks()])
         for s in range(count):
-            around_mean(z[s], square[s], r[s], half[s])
+            centre(r[s], half[s])
         intra = np.stack([distances_to_others(r[s], half[s]) for s in range(count)])
-        within = Within(z, square, r, half, intra, depth, keep=permutations > 0)
+        within = Within(u, r, half, intra, depth, keep=permutations > 0)
         apart = [Spread(r[s], half[s]) for s in range(count)]
         do([together.values(), *chain.from_iterable(one.products() for one in apart)])
         do([*within.tasks(), *(one.values() for one in apart)])

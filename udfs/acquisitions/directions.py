@@ -1,40 +1,42 @@
-"""Vectors of units as they are measured, and how far products of their residuals can be trusted.
+"""Directions, that is unit vectors, in float64, and distances between them.
 
-`croma_sql.udfs.exact` measures, matrix products of residuals r = z/|z| - centre propose: d_ij is
-|r_i - r_j|^2 / 2 whatever the centre, and where vectors crowd in one direction, r is short and
-keeps its digits. What is measured is z itself, so that a centre makes no difference to ties.
+    d_ij = |u_i - u_j|^2 / 2 = |r_i - r_j|^2 / 2, where u = z/|z| and r = u - centre
+
+Written like this, a distance keeps its relative accuracy however near two vectors are: those of a
+collapsed encoder may lie within 1e-12 of each other, where 1 - cos has lost its digits. The exact
+distance is made from u, so that a centre makes no difference to ties; matrix products from r.
 """
 
 import numpy as np
 
-from croma_sql.udfs import exact, residuals
 from croma_sql.udfs.compiled import kernel
-from croma_sql.udfs.exact import dot
-from croma_sql.udfs.scope import Float
+from croma_sql.udfs.exact import dot, half_gap
 
-SAME = 2.0**-190  # distances below are but the rounding of r
-
-
-def measured(units: Float) -> tuple[Float, Float]:
-    """Give vectors (S, N, d) within the range of float64, and their |z|^2 (S, N, 2)."""
-    z = np.ascontiguousarray(exact.within_range(units))
-    square = np.empty((*z.shape[:-1], 2))
-    exact.squared_norms(z.reshape(-1, z.shape[-1]), square.reshape(-1, 2), 0, z[..., 0].size)
-    return z, square
+EXTREME = 2.0**200  # beyond, the product of two sums of squares may leave float64
+SAME = 2.0**-92  # distances below are but the rounding of z/|z|
 
 
-def around_mean(z: Float, square: Float, r: Float, half: Float) -> None:
-    """Write residuals around the mean of unit vectors of z (n, d) to r, |r|^2/2 to half (n,).
+@kernel()
+def directions(z, out):
+    """Write z/|z| of every row; they are finite and not all zero."""
+    for i in range(z.shape[0]):
+        row, line = z[i], out[i]
+        peak = 0.0
+        for k in range(row.shape[0]):
+            peak = max(peak, abs(row[k]))
+        scale = 1.0 / peak if peak > EXTREME or peak < 1.0 / EXTREME else 1.0
+        for k in range(row.shape[0]):
+            line[k] = row[k] * scale
+        norm = np.sqrt(dot(line, line))
+        for k in range(row.shape[0]):
+            line[k] /= norm
 
-    All 0 where the directions coincide.
-    """
-    every, centre = np.arange(len(z)), np.zeros(z.shape[1])
-    residuals.unit_sums(z, every, square, every, centre)
-    residuals.residuals(z, every, square, every, centre / len(z), r)
-    r -= r.mean(axis=0)  # what rounding left of it
-    halves(r, half)
-    if half.max() < SAME:
-        r[:] = half[:] = 0.0
+
+@kernel()
+def apart(x, y):
+    """Cosine distance of two directions, symmetric to the last bit."""
+    distance = half_gap(x, y)
+    return 0.0 if distance < SAME else distance
 
 
 @kernel()
@@ -45,12 +47,12 @@ def halves(r, out):
 
 
 def slack(half: float, other_half: float, d: int) -> float:
-    """Bound on |d_ij from a matrix product - d_ij| for residuals with these |r|^2/2 at most.
+    """Bound on |d_ij from a matrix product - `apart`| for residuals with these |r|^2/2 at most.
 
     A product is |r_i|^2/2 + |r_j|^2/2 - r_i.r_j; with u = 2^-53, inner products of length d, in
     any order, are off by d u / (1 - d u) times the product of the lengths, and so are the squares
     (Higham, Accuracy and Stability of Numerical Algorithms, 3.1); the rest is for r, which is
-    rounded, and for what is called the same.
+    rounded when a centre is subtracted, for `apart` itself, and for what it calls the same.
     """
     gamma = (2 * d + 64) * 2.0**-53
     bound: float = gamma * (half + other_half + 2 * np.sqrt(half * other_half)) + SAME

@@ -2,19 +2,19 @@
 
 import numpy as np
 
+from croma_sql.udfs.acquisitions.directions import apart
 from croma_sql.udfs.compiled import kernel
-from croma_sql.udfs.exact import true_distance
 
 
 @kernel()
-def last_places(measured, first_row, z, square, slack, depth, last):
+def last_places(measured, first_row, u, slack, depth, last):
     """Raise ``last`` to the place of each neighbour under one more acquisition.
 
     Parameters
     ----------
     measured : (rows, N) distances of some units to all, from a matrix product
     first_row : number of the unit of the first row
-    z, square : (N, d) vectors and (N, 2) their |z|^2
+    u : (N, d) directions
     slack : bound on |measured - exact|
     depth : places are 1 ... depth, by (exact distance, number of unit); further ones depth + 1
     last : (rows, N) int32
@@ -22,7 +22,7 @@ def last_places(measured, first_row, z, square, slack, depth, last):
     place = np.empty(measured.shape[1], np.int32)
     for a in range(measured.shape[0]):
         place[:] = depth + 1
-        order = _nearest(measured[a], first_row + a, z, square, slack, depth)
+        order = _nearest(measured[a], first_row + a, u, slack, depth)
         for k in range(order.shape[0]):
             place[order[k]] = k + 1
         for q in range(place.shape[0]):
@@ -45,7 +45,7 @@ def shared(last, depth, out, count):
 
 
 @kernel()
-def _nearest(line, p, z, square, slack, depth):
+def _nearest(line, p, u, slack, depth):
     """Give the ``depth`` nearest of a unit but itself, nearest first, ties by number."""
     reach = np.inf
     if depth < line.shape[0] - 1:
@@ -62,17 +62,16 @@ def _nearest(line, p, z, square, slack, depth):
         while stop < order.shape[0] and measured[stop] - measured[stop - 1] <= 2 * slack:
             stop += 1
         if stop - start > 1:
-            _settle(order[start:stop], p, z, square)
+            _settle(order[start:stop], p, u)
         start = stop
     return order[:depth]
 
 
 @kernel()
-def _settle(some, p, z, square):
+def _settle(some, p, u):
     """Sort units by (exact distance, number)."""
     by_number = np.sort(some)
     exact = np.empty(some.shape[0])
     for k in range(some.shape[0]):
-        q = by_number[k]
-        exact[k] = true_distance(z[p], z[q], square[p], square[q])
+        exact[k] = apart(u[p], u[by_number[k]])
     some[:] = by_number[np.argsort(exact, kind="mergesort")]

@@ -10,22 +10,22 @@ rows. Per unit of the block, for the direction in which it looks:
 
 import numpy as np
 
+from croma_sql.udfs.acquisitions.directions import apart
 from croma_sql.udfs.compiled import kernel
-from croma_sql.udfs.exact import true_distance
 
 CHUNK = 256
 
 
 @kernel()
-def own_distances(z, square, other, other_square, out):
+def own_distances(u, other, out):
     """Write the distance of each unit to itself under another acquisition."""
-    for p in range(z.shape[0]):
-        out[p] = true_distance(z[p], other[p], square[p], other_square[p])
+    for p in range(u.shape[0]):
+        out[p] = apart(u[p], other[p])
 
 
 @kernel()
-def look(product, first_row, first_col, half, other_half, z, square, other, other_square, own,
-         slack, row_nearest, row_at, row_ahead, col_nearest, col_at, col_ahead):  # fmt: skip
+def look(product, first_row, first_col, half, other_half, u, other, own, slack,
+         row_nearest, row_at, row_ahead, col_nearest, col_at, col_ahead):  # fmt: skip
     """Look through one block; what it adds to is of its own rows and columns."""
     rows, cols = product.shape
     for a in range(rows):
@@ -46,9 +46,10 @@ def look(product, first_row, first_col, half, other_half, z, square, other, othe
                 if p == q:
                     continue
                 measured = half[p] + other_half[q] - line[b]
-                pair = (z[p], other[q], square[p], other_square[q])
-                _decide(measured, p, q, own[p], slack, pair, row_nearest, row_at, row_ahead, a)
-                _decide(measured, q, p, own[q], slack, pair, col_nearest, col_at, col_ahead, b)
+                _decide(measured, p, q, own[p], slack, u[p], other[q], row_nearest, row_at,
+                        row_ahead, a)  # fmt: skip
+                _decide(measured, q, p, own[q], slack, u[p], other[q], col_nearest, col_at,
+                        col_ahead, b)  # fmt: skip
 
 
 @kernel()
@@ -68,12 +69,12 @@ def _count(line, half, other_half, own, col_own, slack, nearest, col_nearest, co
 
 
 @kernel()
-def _decide(measured, p, q, own, slack, pair, nearest, at, ahead, place):
+def _decide(measured, p, q, own, slack, x, y, nearest, at, ahead, place):
     """Let the exact distance decide whether q stands before p for p, and before the nearest."""
     is_unsure = own - slack <= measured <= own + slack
     if not is_unsure and measured > nearest[place] + slack:
         return
-    exact = true_distance(*pair)
+    exact = apart(x, y)
     if is_unsure and (exact < own or (exact == own and q < p)):
         ahead[place] += 1
     if exact < nearest[place] or (exact == nearest[place] and q < at[place]):

@@ -7,12 +7,24 @@ from math import isqrt
 
 import numpy as np
 
+from croma_sql.udfs.acquisitions.directions import SAME, halves
 from croma_sql.udfs.scope import Float
 from croma_sql.udfs.tracker import Task
 
 BLOCK = 1 << 31  # multiplications of a block of products: about a tenth of a second
 SLOW = 4  # multiplications of a product that take as long as one of singular values
 FLAT = 1e-6  # singular values below this share of the largest are taken for rounding
+
+
+def centre(directions: Float, half: Float) -> None:
+    """Subtract from directions (n, d) their mean, in place; write |r|^2/2 of each to ``half``.
+
+    All 0 where the directions coincide.
+    """
+    directions -= directions.mean(axis=0)
+    halves(directions, half)
+    if half.max() < SAME:
+        directions[:] = half[:] = 0.0
 
 
 def distances_to_others(r: Float, half: Float) -> Float:
@@ -30,7 +42,7 @@ class Spread:
 
     Parameters
     ----------
-    r, half : (n, d) and (n,), from `around_mean`; read by `products`
+    r, half : (n, d) and (n,), from `centre`; read by `products`
 
     Attributes
     ----------

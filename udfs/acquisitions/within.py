@@ -21,7 +21,6 @@ class Within:
 
     Parameters
     ----------
-    z, square : (S, N, d) vectors and (S, N, 2) their |z|^2
     r, half : (S, N, d) and (S, N), directions around the centre of each acquisition, and |r|^2/2
     intra : (S, N) mean distance to the other units
     depth : neighbours that may be shared
@@ -36,8 +35,7 @@ class Within:
 
     def __init__(
         self,
-        z: Float,
-        square: Float,
+        u: Float,
         r: Float,
         half: Float,
         intra: Float,
@@ -46,8 +44,7 @@ class Within:
         rows: int | None = None,
     ) -> None:
         count, n, d = r.shape
-        self._z, self._square, self._r, self._half = z, square, r, half
-        self._intra = intra
+        self._u, self._r, self._half, self._intra = u, r, half, intra
         self._depth, self._keep = depth, keep
         usual = max(8, min(512, TASK // (count * n * d), ROOM // (8 * count * n)))
         self._rows = rows or usual
@@ -72,10 +69,9 @@ class Within:
         for s in range(count):
             np.matmul(r[s, first:stop], r[s].T, out=measured[s])
             mantel.measure(measured[s], half[s, first:stop], half[s])
-            of = (measured[s], first, self._z[s], self._square[s])
-            medians(*of, self.median_distance[s, first:stop])
+            medians(measured[s], first, self._u[s], self.median_distance[s, first:stop])
             if depth:
-                last_places(*of, self._slack[s], depth, last)
+                last_places(measured[s], first, self._u[s], self._slack[s], depth, last)
         mantel.row_products(measured, first, self._intra, self._products)
         if self._keep:
             mantel.centre(measured, first, self._intra.mean(axis=1), self.centred)

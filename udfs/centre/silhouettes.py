@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from croma_sql.udfs import residuals
+from croma_sql.udfs import exact
 from croma_sql.udfs.centre import cluster_means
 from croma_sql.udfs.neighbours.tiles import ROWS_PER_TASK, ranges
 from croma_sql.udfs.scope import Codes, Float, Int, Scope, Stored
@@ -20,7 +20,6 @@ CENTRE_ROWS = 4096
 FEATURES_AT_ONCE = 256
 DOTS_AT_ONCE = 2**20
 ROUNDING = 2.0**-53
-SAME = 2.0**-101  # of the longest |r|^2: half a squared length that rounding equal r can leave
 
 
 def silhouettes(scope: Scope, cluster: Codes, for_each: ForEach) -> Float:
@@ -64,28 +63,23 @@ def silhouettes(scope: Scope, cluster: Codes, for_each: ForEach) -> Float:
     vectors = (stored, place, scope.vectors.square[scope.row])
     centre = np.zeros(scope.vectors.d)
     some = order[:: max(1, len(order) // CENTRE_ROWS)]
-    residuals.unit_sums(*vectors, some, centre)
+    exact.unit_sums(*vectors, some, centre)
     centre /= len(some)
     mean = _means(vectors, order, cluster, centre, size, for_each)
     gap = np.empty(len(out))
     tasks = [order[rows.start : rows.stop] for rows in ranges(len(order))]
-    same = SAME * _longest_square(vectors, tasks, centre, for_each)
-
-    def measure(rows: Int) -> None:
-        cluster_means.own_gaps(*vectors, rows, cluster, centre, mean, same, gap)
-
-    for_each(measure, tasks)
+    for_each(lambda rows: cluster_means.own_gaps(*vectors, rows, cluster, centre, mean, gap), tasks)
     spread = _spread(gap, order, cluster, size)
     square = np.einsum("cd,cd->c", mean, mean)
     lead = np.where(size > 0, square / 2 + spread, np.inf)
     longest = square.max() + spread.max()
 
     def compare(rows: Int) -> None:
-        r = np.empty((len(rows), scope.vectors.d))
-        residuals.residuals(*vectors, rows, centre, r)
-        slack = _slack(np.einsum("id,id->i", r, r) + longest, scope.vectors.d) + 4 * same
-        told = (mean, spread, size, lead, same, slack)
-        cluster_means.silhouettes(r, r @ mean.T, rows, cluster, *told, out)
+        residual = np.empty((len(rows), scope.vectors.d))
+        cluster_means.residuals(*vectors, rows, centre, residual)
+        slack = _slack(np.einsum("id,id->i", residual, residual) + longest, scope.vectors.d)
+        told = (mean, spread, size, lead, slack)
+        cluster_means.silhouettes(residual, residual @ mean.T, rows, cluster, *told, out)
 
     n = min(ROWS_PER_TASK, max(1, DOTS_AT_ONCE // len(size)))
     for_each(compare, [order[rows.start : rows.stop] for rows in ranges(len(order), n)])
@@ -105,16 +99,7 @@ def _slack(square: Float, d: int) -> Float:
     Sums of d products, and what they are added to, err by d + 4 roundings of |r|^2 + |mean|^2 +
     spread (``square``) at most; so does what is measured, and both do for either cluster.
     """
-    return np.asarray(8 * (d + 8) * ROUNDING * square)
-
-
-def _longest_square(
-    vectors: tuple[Stored, Int, Float], tasks: list[Int], centre: Float, for_each: ForEach
-) -> float:
-    """Largest |r|^2."""
-    half = np.empty(len(vectors[1]), np.float32)
-    for_each(lambda rows: residuals.half_squares(*vectors, rows, centre, half), tasks)
-    return 2.0 * max(float(half[rows].max()) for rows in tasks) + residuals.SMALLEST
+    return np.asarray(8 * (d + 8) * ROUNDING * square + 4 * cluster_means.SAME)
 
 
 def _means(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from croma_sql.cohort import Columns, Names, build_scopes, checked_k, checked_m
 from croma_sql.edges import nearest_lists, typed_lists
-from croma_sql.errors import CohortError, CromaSqlError
+from croma_sql.errors import CohortError
 from croma_sql.udfs import ctrl_c
 from croma_sql.udfs.doors import duckdb_silhouettes
 from croma_sql.udfs.doors.duckdb_consistency import CONSISTENCY, CONSISTENCY_KERNEL, compare_scopes
@@ -62,11 +62,6 @@ def register(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     duckdb.DuckDBPyConnection
         The same connection.
 
-    Raises
-    ------
-    CromaSqlError
-        What is given is no connection of DuckDB.
-
     Examples
     --------
     >>> import duckdb
@@ -74,11 +69,6 @@ def register(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     >>> con.sql("SELECT f0(x), ltm(x, 0.5) FROM (VALUES (-1.0), (0.0), (1.0)) t(x)").fetchall()
     [(0.6666666666666666, -0.5)]
     """
-    if not isinstance(con, duckdb.DuckDBPyConnection):
-        raise CromaSqlError(
-            f"register takes a connection of DuckDB, as duckdb.connect() opens one, and was given "
-            f"{con!r}"
-        )
     with _registering:  # two cursors of one database may not create the same entry at once
         if con.execute(_HAS_KERNEL, [KERNEL]).fetchall() == [(0,)]:
             _create_functions(con)

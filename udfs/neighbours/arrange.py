@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from croma_sql.udfs import residuals
+from croma_sql.udfs import exact
 from croma_sql.udfs.neighbours.tiles import ranges
 from croma_sql.udfs.scope import Codes, Float, InMemory, Int, Scope, Stored, Vectors
 from croma_sql.udfs.threads import ForEach
@@ -21,7 +21,7 @@ class Arranged:
 
     vectors, row : as in the scope
     order : (n,) int64, row of the scope at each position; only usable rows have one
-    square : (n, 2) float64, |z|^2
+    square : (n,) float64, |z|^2
     rank, label, confounder, group : (n,), those of the scope
     centre : (d,) float64; residuals are z/|z| - centre
     half : (n,) float32, |residual|^2 / 2
@@ -73,17 +73,16 @@ def arrange(scope: Scope, for_each: ForEach) -> Arranged:
     )
     # Any centre is right; a sample of rows gives one that is good enough to shorten the residuals.
     sample = np.arange(0, n, max(1, n // CENTRE_ROWS))
-    residuals.unit_sums(*arranged.near(sample), arranged.square, sample, arranged.centre)
+    exact.unit_sums(*arranged.near(sample), arranged.square, sample, arranged.centre)
     arranged.centre[:] /= max(1, len(sample))
 
     def measure(rows: range) -> None:
         positions = np.arange(rows.start, rows.stop)
         near = arranged.near(positions)
-        residuals.half_squares(*near, arranged.square, positions, arranged.centre, half)
+        exact.half_squares(*near, arranged.square, positions, arranged.centre, half)
 
     for_each(measure, ranges(n))
-    lengths = np.sqrt(2.0 * (half.astype(np.float64) + residuals.SMALLEST))
-    arranged.radius[:] = lengths * (1 + 4 * residuals.ROUNDING)
+    arranged.radius[:] = np.sqrt(2.0 * half.astype(np.float64)) * (1 + 4 * exact.ROUNDING)
     return arranged
 
 
@@ -123,7 +122,7 @@ class Residuals:
     def _make(self, positions: Int, out: NDArray[np.float32]) -> NDArray[np.float32]:
         arranged = self._arranged
         near = arranged.near(positions)
-        residuals.residuals(*near, arranged.square, positions, arranged.centre, out)
+        exact.residuals(*near, arranged.square, positions, arranged.centre, out)
         return out
 
     def _room(self, name: str, rows: int, cols: int) -> NDArray[np.float32]:

@@ -12,9 +12,8 @@ Arrays as in `selection`; per type t of SO, OS and per anchor row:
 import numpy as np
 
 from croma_sql.udfs.compiled import kernel
-from croma_sql.udfs.exact import distance
+from croma_sql.udfs.exact import distance, slack
 from croma_sql.udfs.neighbours.chunks import CHUNK, ONE, lowest_bit, nearer, of_columns
-from croma_sql.udfs.residuals import slack_within
 
 
 @kernel()
@@ -26,7 +25,8 @@ def thresholds(anchors, first, radius, longest, d, sure, unsure):
             t = first[kind, row]
             if t == np.inf:
                 continue
-            bound = slack_within(radius[p], t, longest, d)
+            reach = 1.001 * (radius[p] + np.sqrt(2.0 * t)) + 1e-5
+            bound = slack(radius[p], min(longest, reach), d)
             sure[kind, p] = np.nextafter(np.float32(t - bound), np.float32(-np.inf))
             unsure[kind, p] = np.nextafter(np.float32(t + bound), np.float32(np.inf))
 

@@ -60,11 +60,11 @@ def search(
     Examples
     --------
     >>> import numpy as np
-    >>> from croma_sql.vectors import in_memory
+    >>> from croma_sql.udfs.scope import InMemory
     >>> codes = lambda *values: np.array(values, np.int32)
     >>> z = np.array([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0], [0.6, 0.8]])
     >>> scope = Scope(
-    ...     vectors=in_memory(z), row=np.arange(4),
+    ...     vectors=InMemory(z, np.square(z).sum(axis=1)), row=np.arange(4),
     ...     label=codes(0, 0, 1, 1), confounder=codes(0, 1, 0, 1), group=codes(0, 1, 2, 3),
     ...     rank=np.arange(4), usable=np.ones(4, bool))
     >>> search(scope, Wanted(m=1)).so.distance[:, 0].round(2).tolist()

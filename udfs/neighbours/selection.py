@@ -16,16 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from croma_sql.udfs.compiled import kernel
-from croma_sql.udfs.exact import (
-    NEAR,
-    TOGETHER,
-    cosine_distance,
-    distance,
-    dots,
-    true_distance,
-)
+from croma_sql.udfs.exact import TOGETHER, cosine_distance, distance, dots, slack
 from croma_sql.udfs.neighbours.chunks import CHUNK, ONE, lowest_bit, nearer, of_columns
-from croma_sql.udfs.residuals import slack, slack_within
 from croma_sql.udfs.scope import ANY, SO
 
 LONG = 128  # keys of a list
@@ -196,7 +188,9 @@ def order_exactly(stored, place, square, rank, anchors, key, count, limit, radiu
     whoever measures more than that by the slack need not be looked at; the others are measured
     exactly. Whatever was dropped is at least ``limit`` away: if that exceeds t by more than the
     slack, nothing was missed.
-    The slack grows with the other's radius, but only the near matter (`slack_within`).
+    The slack grows with the other's radius, but only the near matter: |r_i - r_j| is at least the
+    difference of their lengths, so whoever is longer than |r_i| + sqrt(2 t) is farther than t. One
+    outlier then costs nothing. (The margins on that reach are far above rounding.)
 
     Parameters
     ----------
@@ -232,8 +226,15 @@ def order_exactly(stored, place, square, rank, anchors, key, count, limit, radiu
         for at in range(chosen[row - start]):
             insert(best[row], who[row], rank, exact[row - start, at], _position(key[row, at]), m)
         farthest = best[row, m - 1]
-        bound = slack_within(radius[p], farthest, longest, d)
+        bound = _bound(p, farthest, d, radius, longest)
         proven[row] = limit[p] == np.inf or farthest + bound < np.float64(limit[p])
+
+
+@kernel()
+def _bound(p, farthest, d, radius, longest):
+    """Slack towards whoever is no farther than ``farthest``."""
+    reach = 1.001 * (radius[p] + np.sqrt(2.0 * farthest)) + 1e-5
+    return slack(radius[p], min(longest, reach), d)
 
 
 @kernel()
@@ -246,7 +247,7 @@ def _choose(p, keys, m, d, radius, longest):
         for at in range(m):
             widest = max(widest, radius[_position(keys[at])])
         farthest = np.float64(_measured(keys[m - 1])) + slack(radius[p], widest, d)
-        farthest += slack_within(radius[p], farthest, longest, d)
+        farthest += _bound(p, farthest, d, radius, longest)
         chosen = m
         for at in range(m, keys.shape[0]):
             if np.float64(_measured(keys[at])) <= farthest:
@@ -290,12 +291,7 @@ def _measure(stored, place, square, anchors, key, chosen, exact):
                 dots(stored[place[p]], stored, some, products)
                 for one in range(taken):
                     q = _position(key[a, at[a] + one])
-                    far = cosine_distance(products[one], square[p, 0], square[q, 0])
-                    if far < NEAR:
-                        far = true_distance(
-                            stored[place[p]], stored[some[one]], square[p], square[q]
-                        )
-                    exact[a, at[a] + one] = far
+                    exact[a, at[a] + one] = cosine_distance(products[one], square[p], square[q])
                 at[a] += taken
 
 

@@ -1,6 +1,6 @@
 """HDF5 files of TRIDENT, CLAM and STAMP, and of whoever else keeps a matrix in one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,17 +11,6 @@ from numpy.typing import NDArray
 
 from croma_sql.errors import SourceError, listed
 from croma_sql.importers.finding import size_and_time
-from croma_sql.importers.formats.companions import (
-    COORDINATES_ARRAY,
-    TEXT_ARRAYS,
-    VECTORS_ARRAY,
-)
-from croma_sql.importers.formats.hdf5_arrays import (
-    coordinates_beside,
-    nested_vectors,
-    read_text,
-    texts_beside,
-)
 from croma_sql.importers.formats.hdf5_attributes import Said, read_attributes
 from croma_sql.importers.formats.places import Places, micrometres, pixels, step_of, told
 from croma_sql.importers.hdf5_datasets import dataset, datasets, is_written, opened, read_rows
@@ -33,7 +22,7 @@ if TYPE_CHECKING:
     import h5py
 
 VECTORS = ("features", "feats", "embeddings", "patch_embeddings")
-COORDINATES = "coords"  # of TRIDENT and CLAM, who also write them alone
+COORDINATES = "coords"
 _STAMP = {"stamp_version", "feat_type", "tile_size_um"}
 _TRIDENT = {"savetodir", "encoder"}  # on vectors
 _TRIDENT_COORDINATES = {"patch_size_level0", "level0_magnification"}
@@ -41,35 +30,26 @@ _TRIDENT_COORDINATES = {"patch_size_level0", "level0_magnification"}
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    """What a file holds: vectors and coordinates by their names, either or both, what is said."""
+    """What a file holds: vectors under a name, coordinates, either or both, and what is said."""
 
     name: str
     vectors: Any  # h5py.Dataset or None, as coordinates
-    at: str
     coordinates: Any
-    texts: Mapping[str, str]
     said: Said
 
 
 @dataclass(frozen=True, slots=True)
 class _Matrix:
-    """The vectors of a file, and how to read what is beside them.
-
-    name, at : of the vectors and of the coordinates
-    places : None where there are no coordinates
-    texts : where the text of tiles is, by the name of its column
-    """
+    """The vectors of a file, and how to read the coordinates beside them, if there are any."""
 
     path: Path
     name: str
-    at: str
     level: Level
     n: int
     d: int
     dtype: np.dtype[Any]
     row_id: str
     places: Places | None
-    texts: Mapping[str, str]
 
     def read(self, start: int, stop: int) -> Rows:
         """Read some rows."""
@@ -88,15 +68,11 @@ class _Matrix:
         tile = pa.table({"tile": np.arange(start, stop, dtype=np.int32)})
         if self.level == "slide":
             return tile.select([])
-        if self.places is not None:
-            pairs = np.empty((0, 2)) if file is None else _pairs(file[self.at], start, stop)
-            for name, column in zip(*self.places.columns(pairs), strict=True):
-                tile = tile.append_column(name, column)
-        for name, where in self.texts.items():
-            text = (
-                pa.array([], pa.string()) if file is None else read_text(file[where], start, stop)
-            )
-            tile = tile.append_column(name, text)
+        if self.places is None:
+            return tile
+        pairs = np.empty((0, 2)) if file is None else _pairs(file[COORDINATES], start, stop)
+        for name, column in zip(*self.places.columns(pairs), strict=True):
+            tile = tile.append_column(name, column)
         return tile
 
 
@@ -115,7 +91,7 @@ def recognise(path: Path, listing: Listing, options: Options) -> SourceFile | Co
     """
     names = VECTORS if options.embedding is None else (options.embedding,)
     with opened(path, to_read=False) as file:
-        held = _contents(file, names, path)
+        held = _contents(file, names)
         if held.vectors is not None:
             return _vectors(held, path, listing, options)
         if held.coordinates is not None:
@@ -134,35 +110,11 @@ def recognise(path: Path, listing: Listing, options: Options) -> SourceFile | Co
         )
 
 
-def _contents(file: "h5py.File", names: Sequence[str], path: Path) -> _Contents:
+def _contents(file: "h5py.File", names: Sequence[str]) -> _Contents:
     found = ((name, dataset(file, name)) for name in names)
     name, vectors = next((item for item in found if item[1] is not None), ("", None))
-    alone = dataset(file, COORDINATES)
-    if vectors is None and names == VECTORS and "obs" not in file:
-        name = _nested(file, path) if alone is None or nested_vectors(file, names) else ""
-        vectors = dataset(file, name) if name else None
-    if vectors is None:
-        return _Contents("", None, COORDINATES, alone, {}, read_attributes(file, None, alone))
-    shape = _shape(vectors)
-    n = shape[0] if shape is not None and len(shape) == 2 else 0
-    at = coordinates_beside(file, name, n)
-    coordinates = dataset(file, at) if at else None
-    texts = texts_beside(file, name, n) if n else {}
-    return _Contents(
-        name, vectors, at, coordinates, texts, read_attributes(file, vectors, coordinates)
-    )
-
-
-def _nested(file: "h5py.File", path: Path) -> str:
-    """Find the vectors of the one group that has any; empty: there are none."""
-    found = nested_vectors(file, VECTORS)
-    if len(found) > 1:
-        last = found[0].rpartition("/")[2]
-        raise SourceError(
-            f"{path} holds vectors of several encoders, {listed(found, show=10)}. Name one with "
-            f"--embedding {found[0]}, or import all: --encoder-from 'array:{{encoder}}/{last}'"
-        )
-    return found[0] if found else ""
+    coordinates = dataset(file, COORDINATES)
+    return _Contents(name, vectors, coordinates, read_attributes(file, vectors, coordinates))
 
 
 def _vectors(held: _Contents, path: Path, listing: Listing, options: Options) -> SourceFile:
@@ -178,13 +130,12 @@ def _vectors(held: _Contents, path: Path, listing: Listing, options: Options) ->
     kind = options.as_format or _kind(held)
     places = None
     if level == "tile" and held.coordinates is not None:
-        if (count := _count(held.coordinates, path, held.at)) != n:
+        if (count := _count(held.coordinates, path)) != n:
             raise SourceError(f"{path} has {n} vectors in {name!r}, but {count} coordinates")
         places = _places(held.coordinates, said, kind)
     slide_id = slide_id_of(path, listing, options, _suffixes(path))
     dtype = as_matrix(np.empty((0, 1), stored.dtype)).dtype
-    texts = held.texts if level == "tile" else {}
-    matrix = _Matrix(path, name, held.at, level, n, d, dtype, slide_id, places, texts)
+    matrix = _Matrix(path, name, level, n, d, dtype, slide_id, places)
     return SourceFile(
         path,
         kind,
@@ -195,24 +146,12 @@ def _vectors(held: _Contents, path: Path, listing: Listing, options: Options) ->
         dtype.name,
         *size_and_time(path),
         matrix.read,
-        said.plain() | _found(held, options, texts, placed=places is not None),
+        said.plain(),
     )
 
 
-def _found(
-    held: _Contents, options: Options, texts: Mapping[str, str], *, placed: bool
-) -> dict[str, str]:
-    """Say which arrays were taken without the writer saying so."""
-    found = {
-        VECTORS_ARRAY: held.name if "/" in held.name and options.embedding is None else "",
-        COORDINATES_ARRAY: held.at if placed and held.at != COORDINATES else "",
-        TEXT_ARRAYS: ", ".join(texts),
-    }
-    return {name: value for name, value in found.items() if value}
-
-
 def _coordinates(held: _Contents, path: Path, listing: Listing, options: Options) -> Coordinates:
-    kind, n = _kind(held), _count(held.coordinates, path, held.at)
+    kind, n = _kind(held), _count(held.coordinates, path)
     places = _places(held.coordinates, held.said, kind)
     suffixes = ("_patches.h5", *_suffixes(path)) if kind == "trident" else _suffixes(path)
 
@@ -239,8 +178,7 @@ def _kind(held: _Contents) -> str:
     if held.vectors is None or held.coordinates is None:
         return "clam" if "patch_level" in said.coordinates else "h5"
     dtypes = held.vectors.dtype == np.float32 and held.coordinates.dtype.kind == "i"
-    names = (held.name, held.at) == ("features", COORDINATES)
-    return "clam" if names and dtypes and not said.anywhere() else "h5"
+    return "clam" if held.name == "features" and dtypes and not said.anywhere() else "h5"
 
 
 def _level(held: _Contents, path: Path) -> tuple[Level, int, int]:
@@ -279,7 +217,7 @@ def _places(coordinates: "h5py.Dataset", said: Said, kind: str) -> Places:
     return pixels(attributes)
 
 
-def _count(coordinates: "h5py.Dataset", path: Path, name: str) -> int:
+def _count(coordinates: "h5py.Dataset", path: Path) -> int:
     match _shape(coordinates):
         case (n, 2) if coordinates.dtype.kind in "iuf":
             return n
@@ -288,7 +226,7 @@ def _count(coordinates: "h5py.Dataset", path: Path, name: str) -> int:
         case (2,) if coordinates.dtype.kind in "iuf":
             return 1  # TRIDENT squeezes those of a slide's one tile
     raise SourceError(
-        f"{path}: {name!r} is of shape {coordinates.shape} and dtype {coordinates.dtype}; "
+        f"{path}: {COORDINATES!r} is of shape {coordinates.shape} and dtype {coordinates.dtype}; "
         "expected (n, 2) numbers, x and y of a tile per row"
     )
 

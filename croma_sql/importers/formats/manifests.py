@@ -10,11 +10,13 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from croma_sql.importers.missing import MISSING
-
 _COLUMNS = ("sample_id", "label", "confounder", "group_id", "image_path")
 _OPTIONAL = ("subset",)
 TEXT = (*_COLUMNS, *_OPTIONAL)  # read_table is to keep them as they are written
+_MISSING_IN_PANDAS = frozenset(
+    {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"}
+    | {"<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
+)
 _BOOLEAN = {"True": "True", "TRUE": "True", "true": "True"} | {
     "False": "False", "FALSE": "False", "false": "False"
 }  # fmt: skip
@@ -53,7 +55,7 @@ def _digest(names: list[str], columns: Sequence[Sequence[str]]) -> str:
 
 def _as_in_pandas(cells: Sequence[str | None]) -> list[str]:
     """Write the cells of a column as pandas does that has inferred its type."""
-    present = [cell for cell in cells if cell is not None and cell not in MISSING]
+    present = [cell for cell in cells if cell is not None and cell not in _MISSING_IN_PANDAS]
     missing = len(present) < len(cells)
     if _are(present, int) and not missing:
         return [str(int(cell)) for cell in present]

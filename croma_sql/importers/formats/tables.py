@@ -6,7 +6,6 @@ tiles of the slide that a column ``slide_id`` names, else the file; ``x`` and ``
 lie.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -17,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from croma_sql.cohort import as_column, as_text
-from croma_sql.errors import CohortError, SourceError, counted, listed
+from croma_sql.errors import CohortError, SourceError, listed
 from croma_sql.importers.features import (
+    COORDINATES,
     Features,
     choices,
     find_features,
@@ -26,7 +26,6 @@ from croma_sql.importers.features import (
     without_vectors,
 )
 from croma_sql.importers.finding import size_and_time
-from croma_sql.importers.formats.companions import COORDINATES
 from croma_sql.importers.formats.places import PLACED
 from croma_sql.importers.listing import Listing, Options, slide_id_of
 from croma_sql.importers.sources import Rows, SourceFile
@@ -38,7 +37,6 @@ FORMATS = {"parquet": PARQUET, "arrow": ARROW, "csv": DELIMITED}
 SLIDE_ID = "slide_id"
 
 _XY = (("x", "y"), ("coord_x", "coord_y"), ("x_coord", "y_coord"))  # without capitals
-_SHARD = re.compile(r"-[0-9]{5}-of-([0-9]{5})$|^part-[0-9]+$")  # as Hugging Face or Spark name them
 _OF_IMPORT = ("tile", "sample_id")  # what an import says of tiles itself
 
 
@@ -126,7 +124,7 @@ def recognise(path: Path, listing: Listing, options: Options) -> SourceFile | No
     name = next(name for name, some in FORMATS.items() if suffix in some)
     table = None
     try:
-        table = open_table(path, options.missing)
+        table = open_table(path)
         features = find_features(table.schema, options.embedding, str(path))
     except SourceError:
         is_cohort = suffix in DELIMITED if table is None else not choices(table.schema)
@@ -145,25 +143,7 @@ def remarks(sources: Sequence[SourceFile], listing: Listing, options: Options) -
     for path in listing.paths:
         if path.parent in folders and path not in known and path.suffix.lower() in DELIMITED:
             open_table(path)
-    return _missing_shards(sources, listing)
-
-
-def _missing_shards(sources: Sequence[SourceFile], listing: Listing) -> list[str]:
-    """Say which files of a table that is numbered to its end are not there."""
-    known = set(listing.paths)
-    expected = {
-        path.with_name(f"{path.stem[: shard.start()]}-{i:05}-of-{shard[1]}{path.suffix}")
-        for path in (source.path for source in sources)
-        for shard in [_SHARD.search(path.stem)]
-        if shard is not None and shard[1] is not None
-        for i in range(int(shard[1]))
-    }
-    lacking = sorted(map(str, expected - known))
-    return (
-        [f"{counted(len(lacking), 'file')} of a table missing: {listed(lacking)}"]
-        if lacking
-        else []
-    )
+    return []
 
 
 def _source(
@@ -241,10 +221,4 @@ def _slide_id(path: Path, table: TableFile, n: int, listing: Listing, options: O
                 "own. Give each row an id, and name that column with --sample-id"
             )
         return str(slides[0])
-    if _SHARD.search(path.stem):
-        raise SourceError(
-            f"{path} is one of several files of a table, so its rows are of no slide of that name; "
-            f"its columns are {listed(table.schema.names, show=20)}. Name the column of ids with "
-            "--sample-id"
-        )
     return slide_id_of(path, listing, options, tuple(chain(*FORMATS.values())))

@@ -14,11 +14,6 @@ from numpy.typing import NDArray
 
 from croma_sql.errors import SourceError, listed
 from croma_sql.importers.finding import size_and_time
-from croma_sql.importers.formats.companions import (
-    COORDINATES,
-    COORDINATES_ARRAY,
-    coordinates_among,
-)
 from croma_sql.importers.formats.places import Places, pixels, told
 from croma_sql.importers.listing import Listing, Options, slide_id_of
 from croma_sql.importers.sources import Level, Rows, SourceFile
@@ -26,6 +21,7 @@ from croma_sql.importers.torch_archives import load
 from croma_sql.vectors import Matrix, as_matrix
 
 VECTORS = ("features", "feats", "embeddings")
+COORDINATES = "coords"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +34,6 @@ class _Matrix:
     n: int
     d: int
     dtype: np.dtype[Any]
-    at: str | None
     places: Places | None
 
     def read(self, start: int, stop: int) -> Rows:
@@ -55,7 +50,9 @@ class _Matrix:
         if self.level == "slide":
             return Rows(samples.select([]), vectors)
         if self.places is not None:
-            pairs = np.empty((0, 2)) if loaded is None else as_array(loaded[self.at])[start:stop]
+            pairs = (
+                np.empty((0, 2)) if loaded is None else as_array(loaded[COORDINATES])[start:stop]
+            )
             for name, column in zip(*self.places.columns(pairs), strict=True):
                 samples = samples.append_column(name, column)
         return Rows(samples, vectors)
@@ -75,8 +72,7 @@ def recognise(path: Path, listing: Listing, options: Options) -> SourceFile:
     stored = loaded if key is None else loaded[key]
     check_numbers(stored, path)
     level, n, d = _level(stored, path)
-    at = _coordinates(loaded, key, n) if key is not None and level == "tile" else None
-    places = None if at is None else _places(loaded, at, n, path)
+    places = _places(loaded, n, path) if key is not None and level == "tile" else None
     dtype = as_matrix(np.empty((0, 1), as_array(stored[:0]).dtype)).dtype
     return SourceFile(
         path,
@@ -87,8 +83,8 @@ def recognise(path: Path, listing: Listing, options: Options) -> SourceFile:
         d,
         dtype.name,
         *size_and_time(path),
-        _Matrix(path, key, level, n, d, dtype, at, places).read,
-        _attributes(loaded) | ({COORDINATES_ARRAY: at} if at not in (None, COORDINATES[0]) else {}),
+        _Matrix(path, key, level, n, d, dtype, places).read,
+        _attributes(loaded),
     )
 
 
@@ -170,21 +166,14 @@ def as_array(stored: Any) -> NDArray[Any]:
     return array.copy()  # of a file that is mapped into memory
 
 
-def _coordinates(loaded: Mapping[str, Any], key: str, n: int) -> str | None:
-    arrays = {
-        name: tuple(item.shape)
-        for name, item in loaded.items()
-        if name != key and isinstance(name, str) and _is_array(item)
-    }
-    return coordinates_among(arrays, n)
-
-
-def _places(loaded: Mapping[str, Any], at: str, n: int, path: Path) -> Places:
-    coordinates: Any = loaded[at]
+def _places(loaded: Mapping[str, Any], n: int, path: Path) -> Places | None:
+    coordinates: Any = loaded.get(COORDINATES)
+    if not _is_array(coordinates):
+        return None
     check_numbers(coordinates, path)
     if tuple(coordinates.shape) != (n, 2):
         raise SourceError(
-            f"{path} has {n} vectors, but {at!r} is of shape {tuple(coordinates.shape)}; "
+            f"{path} has {n} vectors, but {COORDINATES!r} is of shape {tuple(coordinates.shape)}; "
             f"expected ({n}, 2)"
         )
     whole = as_array(coordinates[:0]).dtype.kind in "iu"

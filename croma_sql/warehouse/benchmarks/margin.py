@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from croma_sql.errors import BenchmarkError, listed
-from croma_sql.warehouse.benchmarks.binding import UNBOUND, Bound
 from croma_sql.warehouse.benchmarks.designs import filled_cells, incomplete
 from croma_sql.warehouse.benchmarks.rows import SHAPE, as_texts, check_known, check_no_nulls
 
@@ -24,12 +23,10 @@ class Benchmark:
     rows : columns subset, sample_id, label, confounder, group_id, matched, all text; sorted by
         subset, matched and sample_id. subset is NULL throughout where the benchmark has none;
         matched is a JSON object of its match_... columns, ``{"centre": "A"}``, or NULL likewise
-    bound : which datasets it sees, and what becomes of samples without a margin
     """
 
     name: str
     rows: pa.Table
-    bound: Bound = UNBOUND
 
     def counts(self) -> dict[str, int]:
         """Count labels, confounders, groups, subsets and strata (of rows that match)."""

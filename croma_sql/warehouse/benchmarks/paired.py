@@ -6,7 +6,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from croma_sql.errors import BenchmarkError, listed
-from croma_sql.warehouse.benchmarks.binding import UNBOUND, Bound
 from croma_sql.warehouse.benchmarks.rows import SHAPE, as_texts, check_known, check_no_nulls
 
 COLUMNS = ("sample_id", "unit", "acquisition")
@@ -18,12 +17,10 @@ class PairedBenchmark:
     """Rows of a benchmark of paired acquisitions.
 
     rows : columns sample_id, unit, acquisition, all text; sorted by unit, acquisition and sample_id
-    bound : which datasets it sees
     """
 
     name: str
     rows: pa.Table
-    bound: Bound = UNBOUND
 
     def counts(self) -> dict[str, int]:
         """Count units, acquisitions, and units that lack an acquisition."""

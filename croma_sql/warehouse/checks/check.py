@@ -21,19 +21,10 @@ from croma_sql.warehouse.checks.sources import check_sources, name_leftover
 from croma_sql.warehouse.checks.vectors import check_dataset, check_vectors
 from croma_sql.warehouse.data.encoders import validated
 from croma_sql.warehouse.data.samples import check_ids, check_names, read_ids
-from croma_sql.warehouse.data.tile_columns import lost_columns, told
 from croma_sql.warehouse.parquet import read_table
-from croma_sql.warehouse.pending import begun, read_pending
-from croma_sql.warehouse.states.stored import stored_tables
-from croma_sql.warehouse.states.telling import sentence, tell
 
 
-def check(
-    warehouse: str | Path,
-    on_progress: Callable[[float], None] | None = None,
-    *,
-    strict: bool = False,
-) -> list[str]:
+def check(warehouse: str | Path, on_progress: Callable[[float], None] | None = None) -> list[str]:
     """Verify every file of a warehouse against the contract.
 
     Parameters
@@ -41,17 +32,15 @@ def check(
     warehouse : path
     on_progress : callable, optional
         Gets the share of files verified, in [0, 1].
-    strict : bool
-        Count as wrong what is out of date. Without it, there is a `croma_sql.StaleWarning`: such
-        tables are whole, but they are not of the vectors, samples or benchmarks that there are now.
 
     Returns
     -------
     list of str
-        What is wrong, one sentence a fault, naming the file; empty if nothing is. Samples without
-        a vector are no fault (`score` names those that a benchmark needs).
+        What is wrong, one sentence a fault, naming the file; empty if nothing is. Scores that are
+        out of date are no fault (`info` tells), nor are samples without a vector (`score` names
+        those that a benchmark needs).
     """
-    root = frozen(layout.find_warehouse(warehouse))
+    root = frozen(layout.open_warehouse(warehouse))
     try:
         steps = list(_checks(root))
     except (WarehouseError, SourceError) as error:  # a link that leads outside: nothing may be read
@@ -66,21 +55,14 @@ def check(
             problems.append(f"{what} cannot be checked ({type(error).__name__}: {error})")
         if on_progress is not None:
             on_progress((done + 1) / len(steps))
-    if not problems or strict:
-        stale = [one for one in stored_tables(root) if one.state == "stale"]
-        if not strict:
-            tell(stale, warehouse, strict=False)
-        elif stale:
-            problems.append(sentence(stale, warehouse))
     return list(dict.fromkeys(problems))
 
 
 def _checks(root: Path) -> Iterator[tuple[object, Callable[[], list[str]]]]:
     owner: dict[str, str] = {}
-    yield root, partial(_check_pending, root)
     read = cache(partial(read_benchmark, root))
     for name, path in layout.samples_files(root).items():
-        yield path, partial(_check_samples, root, name, path, owner)
+        yield path, partial(_check_samples, name, path, owner)
     for path in layout.encoders_files(root):
         yield path, partial(_check_encoders, path)
     for sources in layout.sources_files(root):
@@ -126,19 +108,11 @@ def _check_benchmark(read: Read, name: str) -> list[str]:
     return []
 
 
-def _check_pending(root: Path) -> list[str]:
-    pending = read_pending(root)
-    return [] if pending is None else [begun(root, pending)]
-
-
-def _check_samples(root: Path, name: str, path: Path, owner: dict[str, str]) -> list[str]:
+def _check_samples(name: str, path: Path, owner: dict[str, str]) -> list[str]:
     table = read_table(path)
     if "sample_id" not in table.column_names or not _is_text(table.schema.field("sample_id").type):
         return [f"{path}: column 'sample_id' is missing or is not text"]
     check_names(table.column_names, str(path))
-    lost = lost_columns(root, name)
-    if lost:
-        return [f"{path}: samples {told(lost)}"]
     ids = read_ids(path)
     check_ids(ids, str(path), "sample_id")
     shared = [sample for sample in ids.to_pylist() if owner.setdefault(sample, name) != name]

@@ -5,15 +5,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from croma_sql.errors import BenchmarkError, ScoringError
+from croma_sql.errors import ScoringError
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks.paired import PairedBenchmark
 from croma_sql.warehouse.benchmarks.selects import AnyBenchmark
 from croma_sql.warehouse.checks.units import Shape, has_units_of, impossible_row
 from croma_sql.warehouse.checks.values import impossible_value
 from croma_sql.warehouse.parquet import read_metadata, read_table
-from croma_sql.warehouse.scoring.made_of import MADE_OF
-from croma_sql.warehouse.scoring.plan import Work, members_made_of, planned
+from croma_sql.warehouse.scoring.plan import Work, members_fingerprint, planned
 from croma_sql.warehouse.scoring.schemas import CONSISTENCY, EDGES, MEMBERS, SCHEMAS
 
 AGAIN = "delete it and score again"
@@ -25,13 +24,14 @@ def check_scores(root: Path, read: Read, file: layout.ScoresFile) -> list[str]:
     table = read_table(file.path)
     if not table.schema.equals(SCHEMAS[file.table]):
         return [f"{file.path} has other columns than scores have; {AGAIN}"]
-    shape = Shape.of(read_metadata(file.path))
-    if file.benchmark not in layout.benchmarks_files(root):  # out of date, which is no fault
-        return _impossible(file, table, shape)
+    if file.benchmark not in layout.benchmarks_files(root):
+        return [f"{file.path}: there is no benchmark {file.benchmark!r} (any more)"]
+    if file.encoder not in {embeddings.encoder for embeddings in layout.embeddings_files(root)}:
+        return [f"{file.path}: there are no embeddings of {file.encoder!r} (any more)"]
+    benchmark, shape = read(file.benchmark), Shape.of(read_metadata(file.path))
     try:
-        benchmark = read(file.benchmark)
         work = planned(root, file, benchmark)
-    except (BenchmarkError, ScoringError):  # out of date; of a benchmark that fails, its own check
+    except ScoringError:  # samples without a vector yet: out of date, which is no fault
         return _impossible(file, table, shape)
     is_fresh = work.is_up_to_date(file.path)
     if is_fresh and not _has_rows_of(work, benchmark, file, table, shape):
@@ -44,15 +44,12 @@ def check_members(root: Path, read: Read, benchmark: str, path: Path) -> list[st
     table = read_table(path)
     if not table.schema.equals(MEMBERS):
         return [f"{path} has other columns than members have; {AGAIN}"]
-    if benchmark not in layout.benchmarks_files(root):  # out of date, as are the scores beside it
-        return []
-    try:
-        found = read(benchmark)
-    except BenchmarkError:
-        return []
+    if benchmark not in layout.benchmarks_files(root):
+        return [f"{path}: there is no benchmark {benchmark!r} (any more)"]
+    found = read(benchmark)
     if not isinstance(found, PairedBenchmark):
-        return []
-    is_fresh = read_metadata(path).get(MADE_OF) == members_made_of(found)
+        return [f"{path}: benchmark {benchmark!r} has no units (any more); delete the file"]
+    is_fresh = read_metadata(path).get("fingerprint") == members_fingerprint(found)
     if is_fresh and not table.replace_schema_metadata(None).equals(found.rows):
         return [f"{path} does not hold the rows of its benchmark; {AGAIN}"]
     return []

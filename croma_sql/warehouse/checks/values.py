@@ -47,7 +47,7 @@ NULLABLE: dict[Table, set[str]] = {
     "silhouettes": _OF_ROWS | {"label_silhouette", "confounder_silhouette"},
     "cluster_counts": {"silhouette"},
     "clusterings": {"k", "ari_bio", "ari_confounder"},
-    "probe_predictions": {"subset", "fold", "predicted", "converged"},
+    "probe_predictions": {"subset", "fold", "predicted"},
 }
 NAMES: dict[Table, tuple[str, ...]] = {  # lists of ids that are in the column sample_id
     "typed_neighbours": ("so_id", "os_id"),

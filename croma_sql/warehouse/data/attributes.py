@@ -1,6 +1,7 @@
 """Attributes of samples that are there already, joined by sample, slide, patient or the like."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,9 @@ import pyarrow.parquet as pq
 
 from croma_sql.errors import SourceError, WarehouseError, listed
 from croma_sql.importers.attributes import Matched, match_attributes, rows_of
-from croma_sql.importers.missing import Missing
 from croma_sql.importers.tables import name_of
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.data.imported import ImportedTable
-from croma_sql.warehouse.data.remarks import remarks
 from croma_sql.warehouse.data.samples import check_names, check_types, kind_of
-from croma_sql.warehouse.data.tile_columns import refuse_lost_columns
 from croma_sql.warehouse.parquet import WRITING, metadata, read_batches, read_footer, read_metadata
 from croma_sql.warehouse.publish import locked, publishing
 
@@ -24,15 +21,21 @@ BATCH_ROWS = 1 << 17
 PLACES = ("tile", "x", "y", "coord_unit", "tile_size")  # of tiles, which a cohort knows nothing of
 
 
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What an import of attributes did.
+
+    n : samples of the dataset
+    report : what was matched and what was not, in numbers
+    """
+
+    n: int
+    report: str
+
+
 def join_attributes(
-    warehouse: str | Path,
-    source: Any,
-    *,
-    dataset: str,
-    on: str | None = None,
-    missing: str | Sequence[str] = (),
-    text: str | Sequence[str] = (),
-) -> ImportedTable:
+    warehouse: str | Path, source: Any, *, dataset: str, on: str | None = None
+) -> Joined:
     r"""Join attributes to the samples of a dataset.
 
     Parameters
@@ -45,15 +48,11 @@ def join_attributes(
         Name of the column of ``source`` that says what a row is of. See
         `croma_sql.importers.attributes.match_attributes`.
 
-    missing, text : str or sequence of str
-        Cells and columns, as in `croma_sql.import_samples`.
-
     Returns
     -------
-    ImportedTable
-        ``n`` samples of the dataset; ``notes``: what was matched and what was not, in numbers, then
-        what was read as missing. New attributes are NULL for samples without a row; of those that
-        the samples have already, they keep what they had.
+    Joined
+        New attributes are NULL for samples without a row; of those that the samples have already,
+        they keep what they had.
 
     Raises
     ------
@@ -71,7 +70,7 @@ def join_attributes(
     >>> slides = pl.DataFrame({"slide": ["007.svs", "008.svs"], "label": ["tumour", "normal"]})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     n = croma_sql.import_samples(folder, tiles, dataset="d")
-    ...     print(join_attributes(folder, slides, dataset="d").notes[0].replace("; ", "\n"))
+    ...     print(join_attributes(folder, slides, dataset="d").report.replace("; ", "\n"))
     the frame, matched on slide with slide_id: 1 of 1 slides
     1 row has no slide: '008.svs'
     1 is written otherwise: '007.svs' is '007'
@@ -84,21 +83,12 @@ def join_attributes(
                 f"{root} has no samples of dataset {dataset!r}, only of "
                 f"{listed(layout.samples_files(root), show=20) or 'none'}. Import them first"
             )
-        refuse_lost_columns(root, dataset)
-        how = Missing.of(missing, text)
-        return attach(root, source, dataset=dataset, on=on, stored=path, target=path, missing=how)
+        return attach(root, source, dataset=dataset, on=on, stored=path, target=path)
 
 
 def attach(
-    root: Path,
-    source: Any,
-    *,
-    dataset: str,
-    on: str | None,
-    stored: Path,
-    target: Path,
-    missing: Missing,
-) -> ImportedTable:
+    root: Path, source: Any, *, dataset: str, on: str | None, stored: Path, target: Path
+) -> Joined:
     """Join attributes to samples that are read from one file and written to another, or the same.
 
     The warehouse is held meanwhile. Errors as in `join_attributes`.
@@ -106,11 +96,10 @@ def attach(
     there = read_footer(stored).schema.to_arrow_schema()
     fixed = [name for name in ("sample_id", "slide_id", *PLACES) if name in there.names]
     text = [field.name for field in there if kind_of(field.type) == "text"]
-    matched = match_attributes(source, _known(stored, there), on, fixed, text, missing)
+    matched = match_attributes(source, _known(stored, there), on, taken=fixed, text=text)
     schema = _with_attributes(there, matched, name_of(source))
     _check_other_datasets(root, schema, dataset)
-    n = _write(stored, target, matched, schema)
-    return ImportedTable(n, [matched.report, *remarks(matched.table, matched.found, matched.key)])
+    return Joined(_write(stored, target, matched, schema), matched.report)
 
 
 def _known(path: Path, schema: pa.Schema) -> dict[str, pa.Array]:

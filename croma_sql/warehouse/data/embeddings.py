@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,8 +10,7 @@ from croma_sql.errors import SourceError, listed
 from croma_sql.importers.formats import arrays, croma
 from croma_sql.importers.formats.patches import is_metadata
 from croma_sql.importers.listing import Options
-from croma_sql.importers.missing import Missing
-from croma_sql.importers.recognise import OnFiles, Recognised, recognised
+from croma_sql.importers.recognise import OnFiles, recognised
 from croma_sql.importers.sources import SourceFile
 from croma_sql.importers.tables import is_path, name_of
 from croma_sql.importers.vectors import WHOLE
@@ -20,7 +18,6 @@ from croma_sql.places import place
 from croma_sql.udfs.threads import available_cores
 from croma_sql.vectors import OnBadVectors
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.data.by_encoder import Files, OnEncoder, import_each, of_encoders
 from croma_sql.warehouse.data.imported import Done, Imported
 from croma_sql.warehouse.data.whole import import_whole
 from croma_sql.warehouse.slides.asked import Asked
@@ -33,8 +30,7 @@ def import_embeddings(
     warehouse: str | Path,
     source: Any,
     *,
-    encoder: str | None = None,
-    encoder_from: str | None = None,
+    encoder: str,
     dataset: str,
     samples: Any = None,
     on: str | None = None,
@@ -45,13 +41,9 @@ def import_embeddings(
     as_format: str | None = None,
     coordinates: str | Path | None = None,
     slide_id: Literal["stem", "path"] = "stem",
-    leading_columns: Sequence[str] | None = None,
     prefix: str = "",
     threads: int | None = None,
-    missing: str | Sequence[str] = (),
-    text: str | Sequence[str] = (),
     on_progress: Callable[[float], None] | None = None,
-    on_encoder: OnEncoder | None = None,
 ) -> Imported:
     """Import vectors of an encoder, in the precision they come in.
 
@@ -67,12 +59,6 @@ def import_embeddings(
     source : path or URL, glob, frame, or (n, d) array
         A .npy file or an array has no ids: its rows are those of ``ids``, else of ``samples``.
     encoder, dataset : str
-    encoder_from : str, optional
-        By slide, in place of ``encoder``: where the name of each file's encoder is, for files of
-        several. ``path:NAME`` for folders ``NAME=<encoder>``; ``path:PATTERN`` for parts of the
-        path, as in ``path:features_{encoder}`` or ``path:{encoder}/*/features.npy``; ``attribute``
-        for the encoder that the writer names, or ``attribute:NAME``; ``array:PATTERN`` for arrays
-        of HDF5 files, as in ``array:{encoder}/features``.
     samples : path or frame, or by slide several of them, optional
         The samples of the dataset, imported too as by `import_samples`. By slide: attributes of
         samples, slides or patients, joined as by `croma_sql.join_attributes`.
@@ -92,24 +78,15 @@ def import_embeddings(
         By slide: files of coordinates of tiles, for vectors that come without.
     slide_id : {'stem', 'path'}
         By slide: a slide is called as its file, or as its file with the folders below ``source``.
-    leading_columns : sequence of str, optional
-        By slide: names of columns before the features in the arrays, which become columns of the
-        samples, ``x`` and ``y`` coordinates. Empty: every column is a feature. Without it, vectors
-        that begin or end with whole numbers, unlike the rest, are refused.
     prefix : str
         By slide: what every sample_id begins with, lest it is that of another dataset.
     threads : int, optional
         By slide: parts of up to 128 MB that are read and written at once. Default: as many as
         there are cores, at most 8. The result does not depend on it.
-    missing, text : str or sequence of str
-        Cells and columns of ``samples``, and of attributes that come with vectors, as in
-        `import_samples`. By slide: of what is read now.
     on_progress : callable, optional
         Gets the share of vectors read, in [0, 1]; by slide a
         `croma_sql.warehouse.data.imported.Done`, which is one that also counts slides, after one
         of files that have been looked at.
-    on_encoder : callable, optional
-        With ``encoder_from``: gets the name of each encoder and what was imported, one by one.
 
     Returns
     -------
@@ -118,7 +95,6 @@ def import_embeddings(
     Raises
     ------
     SourceError
-        Some encoders cannot be imported; the others are, and the next run goes on.
         See `croma_sql.importers`; also ids that do not match the samples one to one, dimensions
         that differ within the encoder, and tiles that are not those of other encoders.
     WarehouseError
@@ -130,17 +106,10 @@ def import_embeddings(
     tables = [table for table in given if table is not None]
     if as_format is None and not tables and ids is None and _has_manifest(source):
         as_format = croma.FORMAT
-    if (encoder is None) == (encoder_from is None):
-        raise SourceError(
-            "give the name of the encoder with --encoder (Python: encoder=), or where it is in "
-            "each file with --encoder-from (Python: encoder_from=)"
-        )
     if _is_whole(source, as_format):
         only_by_slide = {
-            "encoder_from": encoder_from,
             "on": on,
             "coordinates": coordinates,
-            "leading_columns": leading_columns or None,
             "slide_id": None if slide_id == "stem" else slide_id,
             "prefix": prefix or None,
             "several tables of samples": tables[1:] or None,
@@ -149,16 +118,14 @@ def import_embeddings(
         return import_whole(
             warehouse,
             source,
-            encoder=encoder or "",
+            encoder=encoder,
             dataset=dataset,
             samples=tables[0] if tables else None,
             ids=ids,
             sample_id=sample_id,
             embedding=embedding,
             on_bad_vectors=on_bad_vectors,
-            features_only=leading_columns is not None,
             on_progress=on_progress,
-            missing=Missing.of(missing, text),
         )
     _refuse({"ids": ids}, f"{source} is imported by slide")
     options = Options(
@@ -167,54 +134,22 @@ def import_embeddings(
         sample_id=sample_id,
         samples=[place(table) for table in tables if is_path(table)],
         slide_id=slide_id,
-        missing=Missing.of(missing, text),
-        leading_columns=None if leading_columns is None else tuple(leading_columns),
     )
     lacking = [path for path in options.samples if not path.exists()]
     if lacking:  # told before hours of reading
         raise SourceError(f"{lacking[0]} does not exist")
+    found = recognised(source, options, coordinates, on_progress and _counting(on_progress))
     asked = Asked(
-        root=place(warehouse),
-        encoder=encoder or "",
+        root=layout.create_warehouse(warehouse),
+        encoder=encoder,
         dataset=dataset,
         prefix=prefix,
         embedding=embedding,
         on_bad_vectors=on_bad_vectors,
-        cohort=tables,
+        cohort=[table for table in tables if not _has_been_read(table, found.sources)],
         on=on,
-        missing=options.missing,
         threads=checked_threads(threads) or min(available_cores(), MOST_THREADS),
     )
-    on_files = on_progress and _counting(on_progress)
-    if encoder_from is None:
-        found = recognised(source, options, coordinates, on_files)
-        return _import(warehouse, asked, found, on_progress)
-    files = of_encoders(source, options, encoder_from, coordinates, on_files)
-    return import_each(
-        files, partial(_import_one, warehouse, asked, on_progress=on_progress), on_encoder
-    )
-
-
-def _import_one(
-    warehouse: str | Path,
-    asked: Asked,
-    files: Files,
-    on_progress: Callable[[float], None] | None = None,
-) -> Imported:
-    if isinstance(files.found, SourceError):
-        raise files.found
-    asked = replace(asked, encoder=files.encoder, embedding=files.embedding)
-    return _import(warehouse, asked, files.found, on_progress)
-
-
-def _import(
-    warehouse: str | Path,
-    asked: Asked,
-    found: Recognised,
-    on_progress: Callable[[float], None] | None,
-) -> Imported:
-    cohort = [table for table in asked.cohort if not _has_been_read(table, found.sources)]
-    asked = replace(asked, root=layout.create_warehouse(warehouse), cohort=cohort)
     imported = import_slides(asked, found.sources, on_progress)
     return replace(imported, notes=[*found.notes, *imported.notes])
 

@@ -1,6 +1,5 @@
 """Attributes of encoders: family, size, corpus, what they have seen, and which are controls."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,26 +9,15 @@ import pyarrow.compute as pc
 from croma_sql.cohort import as_column, as_text
 from croma_sql.errors import CohortError, SourceError, listed
 from croma_sql.importers import tables
-from croma_sql.importers.missing import Missing, missing_ids
 from croma_sql.importers.vectors import check_column
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.data.imported import ImportedTable
-from croma_sql.warehouse.data.remarks import remarks
 from croma_sql.warehouse.data.samples import check_names
 from croma_sql.warehouse.parquet import write_table
 
 TRUE, FALSE = ("true", "1", "1.0"), ("false", "0", "0.0", "")
-RESERVED = ("is_harmonised",)  # which the view encoders tells
 
 
-def import_encoders(
-    warehouse: str | Path,
-    source: Any,
-    *,
-    encoder: str = "encoder",
-    missing: str | Sequence[str] = (),
-    text: str | Sequence[str] = (),
-) -> ImportedTable:
+def import_encoders(warehouse: str | Path, source: Any, *, encoder: str = "encoder") -> int:
     """Import attributes of encoders; those imported before are replaced as a whole.
 
     Parameters
@@ -41,13 +29,11 @@ def import_encoders(
         false. All others are attributes. Encoders that have no vectors here may be among them.
     encoder : str
         Name of the column of encoder names; it becomes ``encoder``.
-    missing, text : str or sequence of str
-        Cells and columns, as in `croma_sql.import_samples`.
 
     Returns
     -------
-    ImportedTable
-        ``n`` encoders; ``notes``, as of `croma_sql.import_samples`.
+    int
+        Number of encoders.
 
     Raises
     ------
@@ -66,14 +52,10 @@ def import_encoders(
     [('DINOv2-B', True), ('UNI2-h', False)]
     """
     name = tables.name_of(source)
-    how = Missing.of(missing, text)
-    cells = tables.read_cells(source, (encoder,), how)
-    how.check(cells.table.column_names, name)
-    table = validated(cells.table, name, encoder)
-    found = [*missing_ids(table.column("encoder"), encoder, how), *cells.found]
+    table = validated(tables.read_table(source, text=(encoder,)), name, encoder)
     root = layout.create_warehouse(warehouse)
     write_table(layout.encoders_path(root), table, {"format": layout.FORMAT})
-    return ImportedTable(len(table), remarks(table, found, "encoder"))
+    return len(table)
 
 
 def validated(table: pa.Table, name: str, encoder: str) -> pa.Table:
@@ -86,7 +68,7 @@ def validated(table: pa.Table, name: str, encoder: str) -> pa.Table:
     """
     check_column(table.column_names, encoder, name, "--encoder")
     others = [column for column in table.column_names if column != encoder]
-    check_names(["encoder", *others], name, id_column="encoder", reserved=RESERVED)
+    check_names(["encoder", *others], name, id_column="encoder", reserved=())
     try:
         names = as_text(as_column(table.column(encoder), encoder), encoder)
         columns = {column: as_column(table.column(column), column) for column in others}
@@ -105,7 +87,7 @@ def validated(table: pa.Table, name: str, encoder: str) -> pa.Table:
 def _check_unique(names: pa.Array, name: str, column: str) -> None:
     if not len(names):
         raise SourceError(f"{name} has no rows")
-    empty = pc.fill_null(pc.equal(pc.utf8_trim_whitespace(names), ""), True)
+    empty = pc.fill_null(pc.equal(names, ""), True)
     if pc.any(empty).as_py():
         rows = pc.indices_nonzero(empty).to_pylist()
         raise SourceError(

@@ -1,7 +1,7 @@
 """What an import tells."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 
@@ -35,8 +35,6 @@ class Imported:
     bad : vectors without direction among those imported, left out or written as NULL
     slides : of an import by slide
     notes : what was recognised, left alone, not matched; a sentence each
-    encoders : of an import of several encoders, each by name; n and bad are then of all, d and
-        dtype of the first
     """
 
     n: int
@@ -44,19 +42,6 @@ class Imported:
     dtype: str
     bad: int
     slides: Slides | None = None
-    notes: Sequence[str] = ()
-    encoders: Mapping[str, "Imported"] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedTable:
-    """What an import of samples, of attributes or of encoders did.
-
-    n : samples of the dataset, or encoders
-    notes : what was matched, read as missing, replaced; a sentence each
-    """
-
-    n: int
     notes: Sequence[str] = ()
 
 

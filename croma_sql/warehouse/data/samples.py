@@ -11,27 +11,14 @@ import pyarrow.compute as pc
 from croma_sql.cohort import as_column, as_text
 from croma_sql.errors import CohortError, SourceError, WarehouseError, listed
 from croma_sql.importers import tables
-from croma_sql.importers.missing import Missing, missing_ids
 from croma_sql.importers.spellings import lost_zeros
 from croma_sql.importers.vectors import check_column
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.data.imported import ImportedTable
-from croma_sql.warehouse.data.names_in_views import check_pairs
-from croma_sql.warehouse.data.remarks import remarks
-from croma_sql.warehouse.data.replaced import (
-    benchmarks_hurt,
-    benchmarks_with,
-    gone_columns,
-    gone_samples,
-    what_goes,
-)
-from croma_sql.warehouse.data.tile_columns import as_tiles
-from croma_sql.warehouse.parquet import read_footer, read_metadata, read_table, write_table
+from croma_sql.warehouse.parquet import read_footer, read_table, write_table
 from croma_sql.warehouse.publish import locked
 
 WITH_TEXT = {"text", "number", "time"}  # kinds that SQL widens to text where datasets differ
 RESERVED = ("dataset", "croma_sql_file")
-POOLED = "pooled"  # in the metadata of samples and vectors that pooling made
 
 
 def import_samples(
@@ -41,9 +28,7 @@ def import_samples(
     dataset: str,
     sample_id: str = "sample_id",
     on: str | None = None,
-    missing: str | Sequence[str] = (),
-    text: str | Sequence[str] = (),
-) -> ImportedTable:
+) -> int:
     """Import ids and attributes; a dataset imported before is replaced as a whole.
 
     Parameters
@@ -56,62 +41,36 @@ def import_samples(
     on : str, optional
         Name of the column that says which samples, slides or patients the rows are of. With it,
         their attributes are joined to the samples that are there: see
-        `croma_sql.join_attributes`.
-    missing : str or sequence of str
-        Cells that are missing values, beside those that programs write for one: NA, N/A, NaN, NULL,
-        None and the like (`croma_sql.importers.missing.MISSING`). Spaces around a cell do not
-        count. A column of text and one of numbers have the same missing cells; ids have none.
-    text : str or sequence of str
-        Columns that are kept as they are written, as text in which only an empty cell is missing.
+        `croma_sql.join_attributes`, which also says what did not match.
 
     Returns
     -------
-    ImportedTable
-        ``n`` samples; ``notes``, a sentence each: what is replaced and goes, which cells were read
-        as missing or might be meant so, and which values of a column look like one. Columns of
-        vectors are left out.
+    int
+        Number of samples. Columns of vectors are left out.
 
     Raises
     ------
     SourceError
         The source cannot be read, lacks the column, or has empty or repeated ids.
     WarehouseError
-        Ids that another dataset has, vectors that would lose their sample, or a dataset that was
-        imported by slide and would lose what its tiles are of: join attributes to it with ``on``.
+        Ids that another dataset has, or vectors that would lose their sample.
     """
     if on is not None:
         from croma_sql.warehouse.data.attributes import join_attributes  # which checks as we do
 
-        return join_attributes(
-            warehouse, source, dataset=dataset, on=on, missing=missing, text=text
-        )
-    cells = samples_table(source, sample_id=sample_id, missing=Missing.of(missing, text))
-    table = cells.table
+        return join_attributes(warehouse, source, dataset=dataset, on=on).n
+    table = samples_table(source, sample_id=sample_id)
     root = layout.create_warehouse(warehouse)
     with locked(root):
-        table, notes = replace_samples(root, table, dataset)
-    return ImportedTable(len(table), [*notes, *remarks(table, cells.found, "sample_id")])
+        check_against_warehouse(root, table, dataset)
+        write_samples(root, table, dataset)
+    return len(table)
 
 
-def replace_samples(
-    root: Path, table: pa.Table, dataset: str, replacing: str | None = None
-) -> tuple[pa.Table, list[str]]:
-    """Publish validated samples, and say what of the dataset goes; errors as `import_samples`."""
-    check_against_warehouse(root, table, dataset, replacing)
-    table = as_tiles(root, table, dataset, replacing)
-    columns, samples = gone_columns(root, table, dataset), gone_samples(root, table, dataset)
-    notes = what_goes(columns, samples, dataset)
-    before = benchmarks_with(root, samples) if notes else {}
-    write_samples(root, table, dataset)
-    return table, [*notes, *(benchmarks_hurt(root, before) if notes else [])]
-
-
-def samples_table(source: Any, *, sample_id: str, missing: Missing) -> tables.Cells:
+def samples_table(source: Any, *, sample_id: str) -> pa.Table:
     """Read and validate samples: column ``sample_id`` first, then the attributes."""
     name = tables.name_of(source)
-    cells = tables.read_cells(source, (sample_id,), missing)
-    table = cells.table
-    missing.check(table.column_names, name)
+    table = tables.read_table(source, text=(sample_id,))
     check_column(table.column_names, sample_id, name, "--sample-id")
     attributes = [column for column in table.column_names if column != sample_id]
     check_names(["sample_id", *attributes], name)
@@ -121,8 +80,7 @@ def samples_table(source: Any, *, sample_id: str, missing: Missing) -> tables.Ce
     except CohortError as error:
         raise SourceError(f"{name}: {error}") from error
     check_ids(ids, name, sample_id)
-    found = [*missing_ids(ids, sample_id, missing), *cells.found]
-    return tables.Cells(pa.table({"sample_id": ids, **columns}), found)
+    return pa.table({"sample_id": ids, **columns})
 
 
 def check_against_warehouse(
@@ -162,7 +120,6 @@ def check_against_warehouse(
 
 def check_types(ours: pa.Schema, theirs: pa.Schema, dataset: str) -> None:
     """Refuse an attribute that SQL could not put into one column with that of another dataset."""
-    check_pairs([*ours.names, *theirs.names], f"these samples and those of dataset {dataset!r}")
     for field in ours:
         names = [other for other in theirs if other.name.lower() == field.name.lower()]
         kinds = {kind_of(column.type) for column in (field, *names)}
@@ -203,7 +160,7 @@ def check_ids(ids: pa.Array, name: str, column: str) -> None:
     """Refuse empty and repeated ids."""
     if not len(ids):
         raise SourceError(f"{name} has no rows")
-    empty = pc.or_kleene(pc.is_null(ids), pc.equal(pc.utf8_trim_whitespace(ids), ""))
+    empty = pc.or_kleene(pc.is_null(ids), pc.equal(ids, ""))
     if pc.any(empty).as_py():
         rows = pc.indices_nonzero(pc.fill_null(empty, True)).to_pylist()
         raise SourceError(
@@ -240,16 +197,8 @@ def check_names(
             f"{name}: columns {listed(twice)} have one name in SQL (capitals do not count, and the "
             f"id column becomes {id_column!r}); rename one of them"
         )
-    if id_column == "sample_id":
-        check_pairs(columns, name)
     taken = [column for column in columns if column.lower() in reserved]
     if taken:
         raise SourceError(
             f"{name}: column {taken[0]!r} is a name that the warehouse uses itself; rename it"
         )
-
-
-def pooled_datasets(root: Path) -> set[str]:
-    """Datasets whose samples pooling made."""
-    files = layout.samples_files(root)
-    return {name for name, path in files.items() if POOLED in read_metadata(path)}

@@ -17,8 +17,6 @@ from croma_sql.cohort import as_column, as_text
 from croma_sql.errors import SourceError, listed
 from croma_sql.importers.finding import size_and_time
 from croma_sql.importers.formats import tables
-from croma_sql.importers.leading import ROWS, check_matrix
-from croma_sql.importers.missing import Missing
 from croma_sql.importers.spellings import lost_zeros
 from croma_sql.importers.tables import is_path
 from croma_sql.importers.vectors import VectorSource, read_vectors
@@ -27,25 +25,16 @@ from croma_sql.vectors import Matrix, OnBadVectors, in_memory, with_direction
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.data.embedding_files import PRECISIONS, checksum, read_shape
 from croma_sql.warehouse.data.imported import Imported
-from croma_sql.warehouse.data.remarks import remarks
 from croma_sql.warehouse.data.samples import (
     check_against_warehouse,
     check_ids,
-    replace_samples,
     sample_ids,
     samples_table,
+    write_samples,
 )
 from croma_sql.warehouse.data.sources import Record, write_sources
-from croma_sql.warehouse.data.tile_columns import as_tiles
-from croma_sql.warehouse.identities import Content
 from croma_sql.warehouse.parquet import WRITING, metadata
 from croma_sql.warehouse.publish import locked, publishing
-
-_NOTHING = np.empty((0, 1), np.float32)
-_WITHOUT = (
-    "Save the vectors without them; or, of a file of one slide, import it by slide, and name them: "
-    "--as FORMAT --leading-columns {names}"
-)
 
 
 def import_whole(
@@ -59,40 +48,31 @@ def import_whole(
     sample_id: str,
     embedding: str | None,
     on_bad_vectors: OnBadVectors,
-    features_only: bool,
     on_progress: Callable[[float], None] | None,
-    missing: Missing,
 ) -> Imported:
     """Import one source that holds the vectors of all samples of a dataset.
 
     Parameters
     ----------
     warehouse : path; made a warehouse when the source has been recognised
-    features_only : whether the user says so of the columns of the vectors
     others : as in `croma_sql.warehouse.data.embeddings.import_embeddings`
     """
     named = {} if embedding is None else {"embedding": embedding}
     vectors = read_vectors(source, sample_id=sample_id, **named)
-    table, notes = None, list[str]()
-    if samples is not None:
-        cells = samples_table(samples, sample_id=sample_id, missing=missing)
-        features = [name for name in vectors.features if name in cells.table.column_names]
-        table = cells.table.drop_columns(features)  # perhaps it is the same file
-        found = [one for one in cells.found if one.column not in features]
-        notes = remarks(table, found, "sample_id")
-    if not features_only:
-        check_matrix(vectors.name, next(vectors.batches(), _NOTHING)[:ROWS], _WITHOUT)
+    table = None if samples is None else samples_table(samples, sample_id=sample_id)
+    if table is not None:  # perhaps the same file
+        features = [name for name in vectors.features if name in table.column_names]
+        table = table.drop_columns(features)
     root = layout.create_warehouse(warehouse)
     path = layout.embeddings_path(root, encoder, dataset)
     manifest = None if table is None else table.column("sample_id").combine_chunks()
-    of_vectors = _ids_of(vectors, ids, manifest, sample_id)
+    found = _ids_of(vectors, ids, manifest, sample_id)
     origin = _origin(source, vectors.n, embedding) if is_path(source) else None
 
     def check() -> tuple[int, str] | None:
         if table is not None:
             check_against_warehouse(root, table, dataset, replacing=encoder)
-            as_tiles(root, table, dataset, replacing=encoder)
-        _check_match(of_vectors, _known(root, dataset, manifest), vectors.name, dataset)
+        _check_match(found, _known(root, dataset, manifest), vectors.name, dataset)
         return _dimension(root, encoder, dataset)
 
     @contextmanager
@@ -100,14 +80,14 @@ def import_whole(
         with locked(root):
             _check_dimension(imported.d, check(), vectors.name)  # another writer may have come
             if table is not None:  # samples first: vectors without samples are never to be seen
-                notes[:0] = replace_samples(root, table, dataset, encoder)[1]
+                write_samples(root, table, dataset)
             yield
             _replace_parts(root, encoder, dataset, origin and replace(origin, **written))
 
     expected = check()
     with publishing(path, committing) as file:
-        imported, written = _write(file, vectors, of_vectors, expected, on_bad_vectors, on_progress)
-    return replace(imported, notes=notes)
+        imported, written = _write(file, vectors, found, expected, on_bad_vectors, on_progress)
+    return imported
 
 
 def _origin(source: str | Path, n: int, embedding: str | None) -> Record:
@@ -230,7 +210,6 @@ def _write(
     kind = pa.list_(pa.from_numpy_dtype(dtype), d)
     schema = pa.schema({"sample_id": pa.string(), "embedding": kind})
     bad: list[str] = []
-    content = Content()
     done = summed = 0
     with pq.ParquetWriter(
         file, schema, use_dictionary=False, write_statistics=["sample_id"], **WRITING
@@ -252,9 +231,9 @@ def _write(
                     "margin: --on-bad-vectors null"
                 )
             table = pa.table([some_ids, _column(matrix, kind, ~usable)], schema=schema)
-            stored = table.filter(pa.array(usable)) if on_bad_vectors == "drop" else table
-            content.add(stored)
-            writer.write_table(stored)
+            writer.write_table(
+                table.filter(pa.array(usable)) if on_bad_vectors == "drop" else table
+            )
             summed = checksum(matrix, ~usable, summed)
             done += len(matrix)
             if on_progress is not None:
@@ -262,8 +241,7 @@ def _write(
         if len(bad) == done:
             raise SourceError(f"{vectors.name}: not one of the {done} vectors has a direction")
         dropped = bad if on_bad_vectors == "drop" else []
-        about = {"format": layout.FORMAT, "dropped": dropped}
-        writer.add_key_value_metadata(metadata(about | content.about()))
+        writer.add_key_value_metadata(metadata({"format": layout.FORMAT, "dropped": dropped}))
     imported = Imported(done - len(dropped), d, str(dtype), len(bad))
     null = {"n_dropped": len(dropped), "n_null": len(bad) - len(dropped)}
     return imported, null | {"d": d, "dtype": str(dtype), "checksum": summed}

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from croma_sql.cohort import as_column, as_text
-from croma_sql.connection import open_duckdb
 from croma_sql.errors import CohortError, WarehouseError, listed
 from croma_sql.interrupt import interruptibly
 from croma_sql.udfs.scope import Int
@@ -64,7 +63,7 @@ def read_groups(datasets: Sequence[Path], by: Sequence[str], prefix: str) -> Gro
         No sample that has all these attributes; two groups of one name.
     """
     names = list(by)
-    with open_duckdb() as con:
+    with duckdb.connect() as con:
         add_source(con, "sample_files", list(datasets))
         add_view(con, "data/samples")
         columns = (name for name in con.table("samples").columns if name not in names)

@@ -28,8 +28,6 @@ from croma_sql.warehouse.derived.harmonised import (
 from croma_sql.warehouse.derived.harmonised_vectors import Stream, n_null
 from croma_sql.warehouse.parquet import read_footer
 from croma_sql.warehouse.publish import locked, publishing
-from croma_sql.warehouse.scoring.known_rows import keep_known
-from croma_sql.warehouse.scoring.made_of import MADE_OF
 
 Outcome = Literal["harmonised", "up to date"]
 KeptAs = Literal["number", "categories"]
@@ -161,9 +159,8 @@ def harmonise(
         for target, paths in targets.items():
             stream.write(files.enter_context(publishing(target)), paths, fitted)
         with locked(root):
-            if (now := find()).about != source.about or now.question != source.question:
+            if find().about != source.about:
                 raise HarmonisationError(f"encoder {encoder!r} has changed meanwhile; run it again")
-            keep_known(root, {source.question: source.about[MADE_OF]["rows"]})
             replaced = _replaced(root, to, source)
             outdated = set(_files(root, to)) - set(targets)
             if replaced is not None:
@@ -210,7 +207,7 @@ def _replaced(root: Path, to: str, source: Origin) -> dict[str, Any] | None:
 
 
 def _recipe(about: dict[str, Any]) -> dict[str, Any]:
-    where = ("encoder", "benchmark", MADE_OF)
+    where = ("encoder", "benchmark", "fingerprint")
     return {name: value for name, value in about.items() if name not in where}
 
 

@@ -10,16 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from croma_sql.cohort import as_column, as_text
-from croma_sql.connection import open_duckdb
 from croma_sql.errors import CromaSqlError, HarmonisationError, listed
 from croma_sql.harmonisation.design import as_numbers, is_number
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks.margin import Benchmark
 from croma_sql.warehouse.benchmarks.selects import AnyBenchmark, read_benchmark
 from croma_sql.warehouse.parquet import read_metadata
-from croma_sql.warehouse.scoring.known_rows import question
-from croma_sql.warehouse.scoring.made_of import MADE_OF, digest_of, made_of
-from croma_sql.warehouse.scoring.plan import find_vectors
+from croma_sql.warehouse.scoring.plan import find_vectors, fingerprint
 from croma_sql.warehouse.views import add_source, add_view, damaged
 
 KEY = "harmonised"
@@ -35,13 +32,11 @@ class Origin:
     rows : columns sample_id, confounder, group_id and, named by `kept`, what is kept; sorted by
         sample_id, a sample once; those that the source has a vector of, be it NULL
     about : what the files made from it say
-    question : see `croma_sql.warehouse.scoring.known_rows`
     """
 
     files: list[Path]
     rows: pa.Table
     about: dict[str, Any]
-    question: str
 
 
 def origin(
@@ -55,9 +50,14 @@ def origin(
         An attribute that no sample has, or an encoder without vectors of the benchmark; samples
         that differ between subsets in what is removed or kept.
     """
-    keep, asked = asked_rows(root, benchmark, keep)
-    holders = find_vectors(root, asked.column(SAMPLE), encoder)
-    rows = asked.filter(pc.is_in(asked.column(SAMPLE), holders.ids)).combine_chunks()
+    keep, attributes = _attributes(root, keep)
+    rows = _once(read_benchmark(root, benchmark), LABEL in keep)
+    place = pc.index_in(rows.column(SAMPLE), attributes.column(SAMPLE))
+    for name in attributes.column_names[1:]:
+        column = _simple(attributes.column(name).take(place), name)
+        rows = rows.append_column(kept(name), column)
+    holders = find_vectors(root, rows.column(SAMPLE), encoder)
+    rows = rows.filter(pc.is_in(rows.column(SAMPLE), holders.ids)).combine_chunks()
     if not len(rows):
         known = sorted({file.encoder for file in layout.embeddings_files(root)})
         raise HarmonisationError(
@@ -65,27 +65,8 @@ def origin(
             f"are vectors of {listed(known, show=10) if known else 'no encoder'}"
         )
     about = {"encoder": encoder, "benchmark": benchmark, "keep": keep, **parameters}
-    made = {MADE_OF: made_of(holders.files, digest_of(asked))}
-    select = layout.benchmarks_files(root)[benchmark].read_bytes()
-    answered = question(select, layout.samples_files(root), keep)
-    return Origin(holders.files, rows, about | made, answered)
-
-
-def asked_rows(root: Path, benchmark: str, keep: Sequence[str]) -> tuple[list[str], pa.Table]:
-    """Read what is to be kept, by the names it has, and the rows that take part if they can.
-
-    Raises
-    ------
-    HarmonisationError
-        See `origin`.
-    """
-    names, attributes = _attributes(root, keep)
-    rows = _once(read_benchmark(root, benchmark), LABEL in names)
-    place = pc.index_in(rows.column(SAMPLE), attributes.column(SAMPLE))
-    for name in attributes.column_names[1:]:
-        column = _simple(attributes.column(name).take(place), name)
-        rows = rows.append_column(kept(name), column)
-    return names, rows
+    made = {"fingerprint": fingerprint(holders.files, rows, (), about)}
+    return Origin(holders.files, rows, about | made)
 
 
 def kept(name: str) -> str:
@@ -129,13 +110,19 @@ def _cure(path: Path) -> str:
 
 def described(path: Path) -> dict[str, Any] | None:
     """Read what a file of vectors says of its origin; None where it was imported."""
-    return described_in(read_metadata(path))
-
-
-def described_in(metadata: dict[str, Any]) -> dict[str, Any] | None:
-    """Take the same from the metadata of a file."""
-    about = metadata.get(KEY)
+    about = read_metadata(path).get(KEY)
     return about if isinstance(about, dict) else None
+
+
+def status_of(root: Path, about: dict[str, Any]) -> str:
+    """Tell whether harmonised vectors are those of their source now: 'up to date', or why not."""
+    asked = {name: value for name, value in about.items() if name != "fingerprint"}
+    try:
+        encoder, benchmark, keep = (asked.pop(name) for name in ("encoder", "benchmark", "keep"))
+        found = origin(root, encoder, benchmark, keep, asked)
+    except (CromaSqlError, KeyError, TypeError) as error:
+        return str(error)
+    return "up to date" if found.about == about else "stale"
 
 
 def _once(benchmark: AnyBenchmark, with_label: bool) -> pa.Table:
@@ -167,7 +154,7 @@ def _attributes(root: Path, keep: Sequence[str]) -> tuple[list[str], pa.Table]:
     """Find what is to be kept, by the names it has, and those columns of the samples."""
     if all(name == LABEL for name in keep):
         return _each_once(keep), pa.table({SAMPLE: pa.array([], pa.string())})
-    with open_duckdb() as con:
+    with duckdb.connect() as con:
         add_source(con, "sample_files", list(layout.samples_files(root).values()))
         add_view(con, "data/samples")
         samples = con.table("samples")

@@ -18,7 +18,6 @@ from croma_sql.vectors import Matrix, in_memory, with_direction
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.data.embedding_files import read_shape, read_vectors
 from croma_sql.warehouse.derived.harmonised import KEY, SAMPLE, Origin
-from croma_sql.warehouse.identities import Content
 from croma_sql.warehouse.parquet import WRITING, metadata, read_footer, read_metadata
 from croma_sql.warehouse.scoring.vectors import shape_of
 
@@ -71,7 +70,6 @@ class Stream:
         schema = pa.schema({SAMPLE: pa.string(), "embedding": kind})
         members = self._source.rows.column(SAMPLE)
         dropped, nulls = [sample for path in paths for sample in read_shape(path).dropped], 0
-        content = Content()
         with pq.ParquetWriter(
             file, schema, use_dictionary=False, write_statistics=[SAMPLE], **WRITING
         ) as writer:
@@ -88,11 +86,9 @@ class Stream:
                 )
                 table = pa.table([ids, column], schema=schema).filter(takes_part)
                 nulls += table.column("embedding").null_count
-                content.add(table)
                 writer.write_table(table)
             about = {"format": layout.FORMAT, "dropped": dropped, "n_null": nulls}
-            about |= content.about() | {KEY: self._source.about}
-            writer.add_key_value_metadata(metadata(about))
+            writer.add_key_value_metadata(metadata(about | {KEY: self._source.about}))
 
     def _places(self, ids: pa.Array) -> tuple[Int, NDArray[np.bool_]]:
         index = pc.index_in(ids, self.ids)
@@ -115,8 +111,7 @@ def n_null(path: Path) -> int:
 def _check_directions(vectors: Matrix, before: Matrix, ids: pa.Array) -> None:
     """Refuse what is not finite, or so near zero that its direction is one of rounding."""
     square = in_memory(vectors).square
-    short = NOTHING_LEFT**2 * in_memory(before).square[:, 0]
-    lost = ~with_direction(square) | (square[:, 0] <= short)
+    lost = ~with_direction(square) | (square <= NOTHING_LEFT**2 * in_memory(before).square)
     if lost.any():
         raise HarmonisationError(
             f"harmonising leaves {lost.sum()} vectors without a direction, zero or beyond what "

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -13,9 +14,10 @@ import pyarrow.compute as pc
 from croma_sql.errors import WarehouseError, listed
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.data.embedding_files import read_shape
-from croma_sql.warehouse.data.samples import POOLED, check_against_warehouse
+from croma_sql.warehouse.data.samples import check_against_warehouse
 from croma_sql.warehouse.derived.groups import NOWHERE, SAMPLE, Groups, read_groups
 from croma_sql.warehouse.derived.pooled import (
+    KEY,
     How,
     Origin,
     Recipe,
@@ -147,10 +149,7 @@ def pool(
     recipe = Recipe(encoder, _names(by), how, datasets, prefix)
     if to == encoder:
         raise WarehouseError(f"{to!r} cannot be pooled into itself; name the new encoder with --to")
-
-    def find() -> Origin:
-        return origin(layout.listing(root), recipe, dataset)
-
+    find = partial(origin, root, recipe, dataset)
     source = find()
     check_replaceable(root, to, dataset, source.about)
     target = layout.embeddings_path(root, to, dataset)
@@ -175,7 +174,7 @@ def pool(
     about = {
         "format": layout.FORMAT,
         "dropped": _without_vector(groups, vectors, source),
-        POOLED: source.about,
+        KEY: source.about,
         REPORT: asdict(report),
     }
     with publishing(target, committing) as file:
@@ -223,7 +222,7 @@ def _write_samples(root: Path, groups: Groups, source: Origin, dataset: str, to:
     how = " with --prefix (Python: prefix=)"
     check_against_warehouse(root, groups.table, dataset, replacing=to, how=how)
     made = {name: source.about[name] for name in ("by", "prefix")}
-    about = {"format": layout.FORMAT, POOLED: made | {"datasets": list(source.datasets)}}
+    about = {"format": layout.FORMAT, KEY: made | {"datasets": list(source.datasets)}}
     write_table(layout.samples_path(root, dataset), groups.table, about)
 
 

@@ -7,14 +7,14 @@ from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
-from croma_sql.errors import WarehouseError, listed
+from croma_sql.errors import CromaSqlError, WarehouseError, listed
 from croma_sql.warehouse import layout
-from croma_sql.warehouse.data.samples import POOLED, read_ids
+from croma_sql.warehouse.data.samples import sample_ids
 from croma_sql.warehouse.derived.groups import COUNT, SAMPLE
-from croma_sql.warehouse.identities import identity
 from croma_sql.warehouse.parquet import read_footer, read_metadata
-from croma_sql.warehouse.scoring.made_of import MADE_OF, digest_of, maker
+from croma_sql.warehouse.scoring.plan import fingerprint
 
+KEY = "pooled"
 How = Literal["mean", "max", "mean-normalised"]
 
 
@@ -50,12 +50,8 @@ class Origin:
     about: dict[str, Any]
 
 
-def origin(files: layout.Listing, recipe: Recipe, dataset: str) -> Origin:
+def origin(root: Path, recipe: Recipe, dataset: str) -> Origin:
     """Find what is pooled into a dataset, and describe it.
-
-    Parameters
-    ----------
-    files : of the warehouse, as they are now
 
     Raises
     ------
@@ -65,41 +61,41 @@ def origin(files: layout.Listing, recipe: Recipe, dataset: str) -> Origin:
     """
     if recipe.how not in get_args(How):
         raise WarehouseError(f"how is {recipe.how!r}; it is one of {', '.join(get_args(How))}")
-    found = _vectors(files, recipe)
+    found = _vectors(root, recipe)
     if dataset in found:
         raise WarehouseError(
             f"dataset {dataset!r} is what is pooled; give the new samples a dataset of their own"
         )
-    there = files.samples
+    there = layout.samples_files(root)
     before = described(there[dataset]) if dataset in there else None
-    known = read_ids(there[dataset]) if dataset in there and before is None else None
+    known = sample_ids(root, dataset) if dataset in there and before is None else None
     sources = {*found, *(before["datasets"] if before else [])}
     datasets = {name: there[name] for name in sorted(sources) if name in there}
     asked = asdict(recipe) | {"by": _named(recipe.by, datasets.values())}
     if before is not None:
         _check_alike(before, asked, dataset)
-    vectors = [path for name in sorted(found) for path in found[name]]
+    files = [path for name in sorted(found) for path in found[name]]
     rows = pa.table({SAMPLE: pa.array([], pa.string()) if known is None else known})
-    made = {
-        **maker(),
-        "vectors": sorted(map(identity, vectors)),
-        "samples": {name: identity(path) for name, path in datasets.items()},
-        "known": digest_of(rows),
-    }
-    return Origin(vectors, datasets, known, asked | {MADE_OF: made})
+    made = {"fingerprint": fingerprint([*files, *datasets.values()], rows, (), asked)}
+    return Origin(files, datasets, known, asked | made)
 
 
 def described(path: Path) -> dict[str, Any] | None:
     """Read what a file of vectors or samples says of its origin; None where it was imported."""
-    return described_in(read_metadata(path))
-
-
-def described_in(metadata: dict[str, Any]) -> dict[str, Any] | None:
-    """Take the same from the metadata of a file."""
-    about = metadata.get(POOLED)
+    about = read_metadata(path).get(KEY)
     return (
         about if isinstance(about, dict) and {"by", "prefix", "datasets"} <= about.keys() else None
     )
+
+
+def status_of(root: Path, about: dict[str, Any], dataset: str) -> str:
+    """Tell whether pooled vectors are those of their source now: 'up to date', or why not."""
+    asked = {name: value for name, value in about.items() if name != "fingerprint"}
+    try:
+        found = origin(root, Recipe(**asked), dataset)
+    except (CromaSqlError, TypeError) as error:
+        return str(error)
+    return "up to date" if found.about == about else "stale"
 
 
 def check_replaceable(root: Path, to: str, dataset: str, about: dict[str, Any]) -> None:
@@ -118,16 +114,16 @@ def check_replaceable(root: Path, to: str, dataset: str, about: dict[str, Any]) 
         if before is None:
             raise WarehouseError(f"{there}, and pooling did not make them; {cure}")
         for name, value in about.items():
-            if name != MADE_OF and before.get(name) != value:
+            if name != "fingerprint" and before.get(name) != value:
                 was = f"{name} {before.get(name)!r}, not {value!r}"
                 raise WarehouseError(f"{there}, pooled with {was}; {cure}")
 
 
-def _vectors(files: layout.Listing, recipe: Recipe) -> dict[str, list[Path]]:
+def _vectors(root: Path, recipe: Recipe) -> dict[str, list[Path]]:
     """Files of the encoder's vectors, by dataset."""
     found: dict[str, list[Path]] = {}
     encoders = set()
-    for file in files.embeddings:
+    for file in layout.embeddings_files(root):
         encoders.add(file.encoder)
         if file.encoder == recipe.encoder:
             found.setdefault(file.dataset, []).append(file.path)

@@ -16,7 +16,6 @@ from croma_sql.vectors import Matrix, in_memory, with_direction
 from croma_sql.warehouse.data.embedding_files import ROWS_AT_ONCE, read_vectors
 from croma_sql.warehouse.derived.groups import NOWHERE, SAMPLE, Groups
 from croma_sql.warehouse.derived.pooled import How
-from croma_sql.warehouse.identities import Content
 from croma_sql.warehouse.parquet import WRITING, metadata, read_footer
 from croma_sql.warehouse.scoring.vectors import Shape
 
@@ -76,7 +75,6 @@ def write(
     schema = pa.schema({SAMPLE: pa.string(), "embedding": kind})
     ids = groups.table.column(SAMPLE)
     lost: list[str] = []
-    content = Content()
     with pq.ParquetWriter(
         file, schema, use_dictionary=False, write_statistics=[SAMPLE], **WRITING
     ) as writer:
@@ -87,16 +85,14 @@ def write(
             some_ids = ids[some].filter(pa.array(there))
             lost += some_ids.filter(pa.array(_without_direction(matrix, how))).to_pylist()
             column = pa.FixedSizeListArray.from_arrays(pa.array(matrix.reshape(-1)), type=kind)
-            table = pa.table([some_ids, column], schema=schema)
-            content.add(table)
-            writer.write_table(table)
+            writer.write_table(pa.table([some_ids, column], schema=schema))
         if lost:
             raise WarehouseError(
                 f"the {how} of {len(lost)} groups has no direction, as their vectors cancel or are "
                 f"beyond what {shape.dtype} holds: {listed(lost)}. Pool by other attributes, or in "
                 "another way with --how (Python: by=, how=)"
             )
-        writer.add_key_value_metadata(metadata(about | content.about()))
+        writer.add_key_value_metadata(metadata(about))
 
 
 def _kept(
@@ -110,7 +106,7 @@ def _kept(
 
     def add_direction(matrix: Matrix, place: Int) -> None:
         measured = in_memory(matrix)
-        pool.add(measured.stored, place, 1 / np.sqrt(measured.square[:, 0]))
+        pool.add(measured.stored, place, 1 / np.sqrt(measured.square))
 
     return pool.add if how == "mean" else add_direction, pool.means, pool.count
 
@@ -118,4 +114,4 @@ def _kept(
 def _without_direction(matrix: Matrix, how: How) -> Any:
     square = in_memory(matrix).square
     nothing = NOTHING_LEFT if how == "mean-normalised" else 0.0
-    return ~with_direction(square) | (square[:, 0] <= nothing**2)
+    return ~with_direction(square) | (square <= nothing**2)

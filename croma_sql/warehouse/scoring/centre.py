@@ -1,7 +1,7 @@
 """How strongly encoders encode the confounder, kept as Parquet and done once.
 
-The tables of a benchmark under an encoder are up to date when they were made of the vectors, the
-benchmark's rows, the parameters and the version that there are now. They are published together.
+The tables of a benchmark under an encoder are up to date when their fingerprint is that of the
+vectors, the benchmark's rows, the parameters and the version now. They are published together.
 """
 
 from collections.abc import Callable
@@ -26,11 +26,10 @@ from croma_sql.warehouse.benchmarks.margin import Benchmark
 from croma_sql.warehouse.parquet import WRITING, metadata, read_metadata
 from croma_sql.warehouse.publish import publishing
 from croma_sql.warehouse.scoring.centre_tables import How, Measured, measure
-from croma_sql.warehouse.scoring.made_of import MADE_OF
 from croma_sql.warehouse.scoring.plan import Work, plan
 from croma_sql.warehouse.scoring.schemas import CENTRE, SCHEMAS
 
-Outcome = Literal["measured", "up to date", "no vectors", "failed"]
+Outcome = Literal["measured", "up to date", "no vectors"]
 OnShare = Callable[[float], None]
 
 
@@ -103,7 +102,7 @@ def score_centre(
     Raises
     ------
     ScoringError
-        What could not be measured and why, after everything else has been; ``done`` has it all.
+        What could not be measured and why, after everything else has been.
     StatisticsError
         Options that make no sense.
 
@@ -143,10 +142,7 @@ def score_centre(
         report = partial(on_progress or _ignore, rows.name, one)
         return _kept_or_measured(root, rows, one, how, report)
 
-    def failed(name: str, one: str) -> ScoredCentre:
-        return ScoredCentre(name, one, "failed")
-
-    return for_every(root, Benchmark, benchmark, encoder, score_one, failed)
+    return for_every(root, Benchmark, benchmark, encoder, score_one)
 
 
 def _ignore(*_: object) -> None:
@@ -165,7 +161,7 @@ def _kept_or_measured(
     if kept is None:
         found = measure(work, how, report)
         kept = {"n_quartets": found.n_quartets, "not_probed": found.not_probed}
-        about = {"format": layout.FORMAT, "version": __version__, MADE_OF: work.made_of}
+        about = {"format": layout.FORMAT, "version": __version__, "fingerprint": work.fingerprint}
         _publish(root, work, found, about | {"parameters": parameters} | kept)
         outcome = "measured"
     return ScoredCentre(
@@ -192,7 +188,7 @@ def _kept(root: Path, work: Work) -> dict[str, Any] | None:
     ]
     first = about[0]
     whole = isinstance(first.get("n_quartets"), int) and isinstance(first.get("not_probed"), list)
-    fresh = first.get(MADE_OF) == work.made_of
+    fresh = first.get("fingerprint") == work.fingerprint
     return first if whole and fresh and all(one == first for one in about) else None
 
 

@@ -159,7 +159,6 @@ def _predictions(subsets: list[_Scope], how: How, report: OnShare) -> tuple[pa.T
                 told.fold.alias("fold"),
                 told.truth.alias("truth"),
                 told.predicted.alias("predicted"),
-                told.converged.alias("converged"),
             )
             parts.append(frame.to_arrow().cast(SCHEMAS["probe_predictions"]))
     return pa.concat_tables(parts), problems

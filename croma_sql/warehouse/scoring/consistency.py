@@ -1,7 +1,7 @@
 """Units of paired benchmarks compared across their acquisitions, kept as Parquet and done once.
 
-The tables of a benchmark under an encoder are up to date when they were made of the vectors, the
-benchmark's rows, the parameters and the version that there are now. They are published together.
+The tables of a benchmark under an encoder are up to date when their fingerprint is that of the
+vectors, the benchmark's rows, the parameters and the version now. They are published together.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,11 +27,10 @@ from croma_sql.warehouse.benchmarks.paired import PairedBenchmark
 from croma_sql.warehouse.parquet import WRITING, metadata, read_metadata
 from croma_sql.warehouse.publish import publishing
 from croma_sql.warehouse.scoring.complete_units import COUNTS, Incomplete, complete_units
-from croma_sql.warehouse.scoring.made_of import MADE_OF, MadeOf
-from croma_sql.warehouse.scoring.plan import members_made_of, plan
+from croma_sql.warehouse.scoring.plan import fingerprint, members_fingerprint, plan
 from croma_sql.warehouse.scoring.schemas import CONSISTENCY, MEMBERS, SCHEMAS
 
-Outcome = Literal["compared", "up to date", "no vectors", "failed"]
+Outcome = Literal["compared", "up to date", "no vectors"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +124,7 @@ def score_consistency(
     Raises
     ------
     ScoringError
-        What could not be compared and why, after everything else has been; ``done`` has it all.
+        What could not be compared and why, after everything else has been.
 
     Examples
     --------
@@ -161,10 +160,7 @@ def score_consistency(
         report = partial(on_progress or _ignore, rows.name, one)
         return _kept_or_compared(root, rows, one, how, report)
 
-    def failed(name: str, one: str) -> ScoredConsistency:
-        return ScoredConsistency(name, one, "failed")
-
-    return for_every(root, PairedBenchmark, benchmark, encoder, compare_one, failed)
+    return for_every(root, PairedBenchmark, benchmark, encoder, compare_one)
 
 
 def _ignore(*_: object) -> None:
@@ -185,7 +181,7 @@ def _kept_or_compared(
     work = plan(root, benchmark, encoder, CONSISTENCY, parameters)
     if not work.files:
         return ScoredConsistency(benchmark.name, encoder, "no vectors")
-    if kept.is_of(work.made_of) and (how.incomplete == "drop" or not kept.n_incomplete):
+    if kept.is_of(work.fingerprint) and (how.incomplete == "drop" or not kept.n_incomplete):
         with ExitStack() as files:
             _publish_members(root, benchmark, files)
         return ScoredConsistency(benchmark.name, encoder, "up to date", **kept.counts)
@@ -208,7 +204,7 @@ def _kept_or_compared(
         depth=parameters["depth"],
         permutations=how.permutations,
     )
-    done = work.made_of | {"parameters": parameters}
+    done = fingerprint(work.files, benchmark.rows, CONSISTENCY, parameters)
     about = _about(done) | {"parameters": parameters, "depth": parameters["depth"]} | counts
     with ExitStack() as files:
         for table in CONSISTENCY:
@@ -230,10 +226,14 @@ class _Kept:
         paths = [layout.scores_path(root, table, benchmark, encoder) for table in CONSISTENCY]
         return cls([_metadata_if_any(path) for path in paths])
 
-    def is_of(self, made_of: MadeOf) -> bool:
+    def is_of(self, fingerprint: str) -> bool:
         first = self.about[0]
         whole = all(isinstance(first.get(name), int) for name in COUNTS)
-        return whole and all(one == first for one in self.about) and first.get(MADE_OF) == made_of
+        return (
+            whole
+            and all(one == first for one in self.about)
+            and first.get("fingerprint") == fingerprint
+        )
 
     @property
     def counts(self) -> dict[str, int]:
@@ -263,14 +263,14 @@ def _metadata_if_any(path: Path) -> dict[str, Any]:
         return {}
 
 
-def _about(made_of: MadeOf) -> dict[str, Any]:
-    return {"format": layout.FORMAT, "version": __version__, MADE_OF: made_of}
+def _about(fingerprint: str) -> dict[str, Any]:
+    return {"format": layout.FORMAT, "version": __version__, "fingerprint": fingerprint}
 
 
 def _publish_members(root: Path, benchmark: PairedBenchmark, files: ExitStack) -> None:
     """Write who is in which unit, unless that is there."""
     path = layout.members_path(root, benchmark.name)
-    about = _about(members_made_of(benchmark))
+    about = _about(members_fingerprint(benchmark))
     if _metadata_if_any(path) != about:
         _publish(path, benchmark.rows.cast(MEMBERS), about, files)
 

@@ -1,14 +1,21 @@
 """Which rows of a benchmark an encoder can be scored on, and whether that has been done."""
 
+import hashlib
+import io
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv
 
 from croma_sql.errors import BenchmarkError, ScoringError, listed
+from croma_sql.places import Version, opened, version_of
+from croma_sql.version import __version__
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks.designs import filled_cells, lost
 from croma_sql.warehouse.benchmarks.margin import Benchmark
@@ -17,8 +24,7 @@ from croma_sql.warehouse.benchmarks.selects import AnyBenchmark
 from croma_sql.warehouse.data.embedding_files import read_shape
 from croma_sql.warehouse.data.samples import read_ids
 from croma_sql.warehouse.parquet import read_metadata
-from croma_sql.warehouse.scoring.made_of import MADE_OF, MadeOf, made_of, rows_of
-from croma_sql.warehouse.scoring.schemas import CONSISTENCY, EDGES, Table, family_of
+from croma_sql.warehouse.scoring.schemas import CONSISTENCY, EDGES, SCHEMAS, Table, family_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +36,11 @@ class Work:
     rows: pa.Table
     left_out: int
     files: list[Path]
-    made_of: MadeOf
+    fingerprint: str
 
     def is_up_to_date(self, path: Path) -> bool:
         """Tell whether a file of scores was made from the same vectors, rows and version."""
-        return read_metadata(path).get(MADE_OF) == self.made_of
+        return read_metadata(path).get("fingerprint") == self.fingerprint
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,7 @@ def plan(
     tables: tuple[Table, ...] = EDGES,
     parameters: Mapping[str, Any] | None = None,
 ) -> Work:
-    """Find the rows that take part, the files that hold their vectors, and what that is made of.
+    """Find the rows that take part, the files that hold their vectors, and the fingerprint.
 
     Subsets of margins remain complete, or it is an error, so that scores depend on no other row.
     Which units of paired acquisitions remain complete shows when vectors are read, as some may be
@@ -64,20 +70,21 @@ def plan(
 
     Parameters
     ----------
-    tables, parameters : what is made, see `croma_sql.warehouse.scoring.made_of`
+    tables, parameters : what is made, see `fingerprint`
     """
     holders = find_vectors(root, benchmark.rows.column("sample_id").unique(), encoder)
     takes_part = pc.is_in(benchmark.rows.column("sample_id"), holders.ids)
     rows = benchmark.rows.filter(takes_part).combine_chunks()
     if holders.files and len(rows) < len(benchmark.rows) and isinstance(benchmark, Benchmark):
         _check_still_complete(benchmark.rows, rows)
+    on_which_it_depends = benchmark.rows if isinstance(benchmark, PairedBenchmark) else rows
     return Work(
         benchmark=benchmark.name,
         encoder=encoder,
         rows=rows,
         left_out=len(benchmark.rows) - len(rows),
         files=holders.files,
-        made_of=made_of(holders.files, rows_of(benchmark), tables, parameters),
+        fingerprint=fingerprint(holders.files, on_which_it_depends, tables, parameters),
     )
 
 
@@ -111,9 +118,27 @@ def find_vectors(root: Path, needed: pa.ChunkedArray, encoder: str) -> Holders:
     return Holders(files, with_vector, without)
 
 
-def members_made_of(benchmark: PairedBenchmark) -> MadeOf:
-    """Describe what says who is in which unit: the benchmark's rows and the version."""
-    return made_of([], rows_of(benchmark))
+def fingerprint(
+    files: list[Path],
+    rows: pa.Table,
+    tables: tuple[Table, ...],
+    parameters: Mapping[str, Any] | None = None,
+) -> str:
+    """Digest what tables are made of: vectors, rows, parameters and version."""
+    kept = [SCHEMAS[table].names for table in tables]
+    asked = f" {json.dumps(parameters, sort_keys=True)}" if parameters else ""
+    digest = hashlib.sha256(f"{__version__} {layout.FORMAT} {kept}{asked}\n".encode())
+    for path in files:
+        digest.update(_digest(path, version_of(path)))
+    written = io.BytesIO()
+    pa.csv.write_csv(rows, written)
+    digest.update(written.getbuffer())
+    return digest.hexdigest()
+
+
+def members_fingerprint(benchmark: PairedBenchmark) -> str:
+    """Digest what says who is in which unit: the benchmark's rows and the version."""
+    return fingerprint([], benchmark.rows, ())
 
 
 def _check_still_complete(asked: pa.Table, left: pa.Table) -> None:
@@ -125,6 +150,19 @@ def _check_still_complete(asked: pa.Table, left: pa.Table) -> None:
             f"them {len(faults)} subset(s) are incomplete: {'; '.join(faults[:3])}{more}. Leave "
             "these out in the benchmark's WHERE, or import with --on-bad-vectors null"
         )
+
+
+@lru_cache(maxsize=1024)
+def _digest(path: Path, version: Version) -> bytes:
+    """SHA-256 of a file, read once as long as its version stays what it is.
+
+    A part need not be read: it says what it holds, with checksums of its vectors.
+    """
+    pieces = read_metadata(path).get("pieces") if layout.is_part(path) else None
+    if pieces:
+        return hashlib.sha256(json.dumps(pieces, sort_keys=True).encode()).digest()
+    with opened(path) as file:
+        return hashlib.file_digest(file, "sha256").digest()
 
 
 def _any_in(values: pa.ChunkedArray, others: pa.Array) -> bool:

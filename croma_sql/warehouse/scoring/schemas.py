@@ -121,7 +121,6 @@ SCHEMAS: dict[Table, pa.Schema] = {
             ("fold", pa.int32()),
             ("truth", pa.string()),
             ("predicted", pa.string()),
-            ("converged", pa.bool_()),
         ]
     ),
 }

@@ -1,21 +1,20 @@
 """The search over a benchmark and an encoder, kept as Parquet and done once.
 
-A file is up to date when it was made of the vectors, the benchmark's rows and the version that
-there are now, and it is as deep as asked. It is written whole or not at all: an interrupted run
-goes on where it stopped.
+A file is up to date when its fingerprint is that of the vectors, the benchmark's rows and the
+version now, and it is as deep as asked. It is written whole or not at all: an interrupted run goes
+on where it stopped.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from croma_sql.cells import words_of_problems
 from croma_sql.cohort import checked_k, checked_m, checked_threads
 from croma_sql.edges import margins_of
 from croma_sql.errors import ScoringError, SourceError, listed
@@ -26,26 +25,18 @@ from croma_sql.version import __version__
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.benchmarks.every import for_every
 from croma_sql.warehouse.benchmarks.margin import Benchmark
-from croma_sql.warehouse.benchmarks.selects import remember
-from croma_sql.warehouse.benchmarks.texts import OnUndefined
-from croma_sql.warehouse.parquet import read_metadata
+from croma_sql.warehouse.parquet import read_footer, read_metadata
 from croma_sql.warehouse.publish import publishing
 from croma_sql.warehouse.scoring.edge_tables import GroupWriter, nearest_table, typed_table
-from croma_sql.warehouse.scoring.made_of import MADE_OF
 from croma_sql.warehouse.scoring.memory import checked_memory
 from croma_sql.warehouse.scoring.parts import Part, search_parts
 from croma_sql.warehouse.scoring.plan import Work, plan
-from croma_sql.warehouse.scoring.schemas import EDGES, Table
+from croma_sql.warehouse.scoring.schemas import EDGES
 
 PUBLISHED_M = 5  # of the view margins
 
-DEPTH_IN_OTHER = {"typed_neighbours": "m", "neighbours": "k"}  # of the metadata
-
-Outcome = Literal["scored", "up to date", "no vectors", "failed"]
-CURES = {
-    "bad_vector": "A bad vector is NULL: import it again",
-    "zero_distance": "Vectors at distance 0 are equal: leave copies out in the benchmark's WHERE",
-}
+Outcome = Literal["scored", "up to date", "no vectors"]
+OnUndefined = Literal["error", "null"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +45,6 @@ class Scored:
 
     n : margins asked for; n_undefined : those that are NULL at m = 5
     left_out : benchmark rows whose vector was dropped on import
-    remembered : whether NULL margins were kept because the benchmark says so
     searched_again : lists of neighbours that float32 could not separate, so that they were searched
         a second time, in float64. It depends on how the work was cut; the result never does.
     """
@@ -66,7 +56,6 @@ class Scored:
     n_undefined: int = 0
     left_out: int = 0
     searched_again: int = 0
-    remembered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +75,7 @@ def score(
     first_ranks: bool = False,
     threads: int | None = None,
     memory: int | str | None = None,
-    on_undefined: OnUndefined | None = None,
+    on_undefined: OnUndefined = "error",
     on_progress: Callable[[str, str, Progress], None] | None = None,
 ) -> list[Scored]:
     """Score benchmarks under encoders; what is up to date is skipped.
@@ -112,10 +101,8 @@ def score(
         Vectors that do not fit are set aside in the warehouse folder and read block by block; of a
         warehouse on object storage, in the folder for temporary files (TMPDIR).
         Default: the float32 matrix and about 400 MB. The result does not depend on it.
-    on_undefined : {'error', 'null'}, optional
-        Whether a sample without a margin at m = 5 is an error, or NULL with a reason. A benchmark
-        with such samples remembers the choice, in the line ``-- undefined: null`` of its file.
-        Default: what it remembers, or 'error'.
+    on_undefined : {'error', 'null'}
+        Whether a sample without a margin at m = 5 is an error, or NULL with a reason.
     on_progress : callable, optional
         Gets benchmark, encoder and a `croma_sql.Progress` of their search.
 
@@ -126,17 +113,16 @@ def score(
     Raises
     ------
     ScoringError
-        What could not be scored and why, after everything else has been; its ``done`` is the list
-        of all, with the outcome ``'failed'`` of these.
+        What could not be scored and why, after everything else has been.
     """
     root = layout.open_warehouse(warehouse)
     wanted = Wanted(checked_m(m), 0 if k is None else checked_k(k), first_ranks)
     how = _How(
         threads=checked_threads(threads) or available_cores(),
         memory=checked_memory(memory),
-        on_undefined="error",
+        on_undefined=on_undefined,
     )
-    if on_undefined not in (None, "error", "null"):
+    if on_undefined not in ("error", "null"):
         raise ScoringError(f"on_undefined is {on_undefined!r}; it is 'error' or 'null'")
     if wanted.m < PUBLISHED_M:
         raise ScoringError(
@@ -146,19 +132,9 @@ def score(
 
     def score_one(rows: Benchmark, one: str) -> Scored:
         report = partial(on_progress or _ignore, rows.name, one)
-        chosen = on_undefined or rows.bound.on_undefined
-        as_chosen = replace(how, on_undefined=chosen)
-        if on_undefined == "error":
-            remember(root, rows, "error")
-        done = _score(root, plan(root, rows, one), wanted, as_chosen, report)
-        if on_undefined == "null" and done.n_undefined:
-            remember(root, rows, "null")
-        return replace(done, remembered=on_undefined is None and done.n_undefined > 0)
+        return _score(root, plan(root, rows, one), wanted, how, report)
 
-    def failed(name: str, one: str) -> Scored:
-        return Scored(name, one, "failed")
-
-    return for_every(root, Benchmark, benchmark, encoder, score_one, failed)
+    return for_every(root, Benchmark, benchmark, encoder, score_one)
 
 
 def _ignore(*_: object) -> None:
@@ -171,7 +147,9 @@ def _score(
     if not work.files:
         return Scored(work.benchmark, work.encoder, "no vectors")
     n, left_out = len(work.rows), work.left_out
-    kept = _kept(root, work, wanted)
+    kept = _kept(root, work)
+    if not wanted.k:
+        _check_readable(layout.scores_path(root, "neighbours", work.benchmark, work.encoder))
     deepest = Wanted(
         max(wanted.m, kept.wanted.m),
         max(wanted.k, kept.wanted.k),
@@ -198,43 +176,36 @@ class _Kept:
     n_undefined: int
 
 
-def _kept(root: Path, work: Work, wanted: Wanted) -> _Kept:
-    paths = {name: layout.scores_path(root, name, work.benchmark, work.encoder) for name in EDGES}
-    there = {name: _about(path) for name, path in paths.items() if path.exists()}
+def _kept(root: Path, work: Work) -> _Kept:
     depth = dict.fromkeys(EDGES, 0)
-    up_to_date, n_undefined = True, 0
-    for edges, about in there.items():
+    up_to_date, n_undefined, first_ranks = True, 0, False
+    for edges in EDGES:
+        path = layout.scores_path(root, edges, work.benchmark, work.encoder)
+        if not path.exists():
+            continue
+        about = read_metadata(path)
         whole = all(isinstance(about.get(name), int) for name in ("depth", "n_undefined"))
-        fresh = whole and about.get(MADE_OF) == work.made_of
+        fresh = whole and work.is_up_to_date(path)
         up_to_date = up_to_date and fresh
+        if edges == "typed_neighbours":
+            first_ranks = about.get("first_ranks") is True
         if fresh:
             depth[edges], n_undefined = about["depth"], about["n_undefined"]
-        else:
-            depth[edges] = max(0, min(_depth(edges, there), len(work.rows)))
-    if "neighbours" in there and not depth["neighbours"] and not wanted.k:
-        raise ScoringError(
-            f"{paths['neighbours']} is damaged, and nothing tells how deep it was. Score with --k "
-            "to make it again, or delete the file"
-        )
-    of_ranks = there.get("typed_neighbours") or there.get("neighbours") or {}
-    first_ranks = of_ranks.get("first_ranks") is True
+        elif isinstance(about.get("depth"), int):
+            depth[edges] = max(0, min(about["depth"], len(work.rows)))
     kept = Wanted(depth["typed_neighbours"], depth["neighbours"], first_ranks)
     return _Kept(kept, up_to_date, n_undefined)
 
 
-def _about(path: Path) -> dict[str, Any]:
-    """Read what a table says of itself; nothing of a damaged one, which is made again."""
-    try:
-        return read_metadata(path)
-    except SourceError:
-        return {}
-
-
-def _depth(edges: Table, there: Mapping[Any, dict[str, Any]]) -> int:
-    """Tell how deep a table is that is to be made again; of a damaged one the other knows."""
-    name = DEPTH_IN_OTHER[edges]
-    told = [there[edges].get("depth"), *(about.get(name) for about in there.values())]
-    return next((depth for depth in told if isinstance(depth, int)), 0)
+def _check_readable(neighbours: Path) -> None:
+    """Refuse what can neither be kept nor, since no k was asked for, be made again."""
+    if neighbours.exists():
+        try:
+            read_footer(neighbours)
+        except SourceError as error:
+            raise ScoringError(
+                f"{error}. Score with --k to make it again, or delete the file"
+            ) from error
 
 
 def _write_scores(
@@ -258,13 +229,11 @@ def _write_scores(
             pa.default_memory_pool().release_unused()
         reasons = pa.concat_tables(undefined)
         if len(reasons) and how.on_undefined == "error":
-            raise ScoringError(_undefined_message(reasons, work))
+            raise ScoringError(_undefined_message(reasons, len(work.rows)))
         made = {
             "format": layout.FORMAT,
             "version": __version__,
-            MADE_OF: work.made_of,
-            "m": wanted.m,
-            "k": wanted.k,
+            "fingerprint": work.fingerprint,
             "n_undefined": len(reasons),
             "first_ranks": wanted.first_ranks,
         }
@@ -288,14 +257,13 @@ def _reasons(edges: Edges) -> list[str | None]:
     return reasons
 
 
-def _undefined_message(undefined: pa.Table, work: Work) -> str:
-    causes, reasons = [], undefined.column("reason").unique().to_pylist()
-    for reason in reasons:
+def _undefined_message(undefined: pa.Table, n: int) -> str:
+    causes = []
+    for reason in undefined.column("reason").unique().to_pylist():
         ids = undefined.filter(pc.equal(undefined.column("reason"), reason)).column("sample_id")
         causes.append(f"{len(ids)} {reason} ({listed(ids.to_pylist())})")
-    cures = [CURES[reason] for reason in reasons if reason in CURES]
     return (
-        f"{len(undefined)} of {len(work.rows)} samples have no margin at m = {PUBLISHED_M}: "
-        f"{'; '.join(causes)}. {'. '.join([*words_of_problems(work.rows, PUBLISHED_M), *cures])}. "
-        "Or keep them as NULL with a reason, which the benchmark remembers: --on-undefined null"
+        f"{len(undefined)} of {n} samples have no margin at m = {PUBLISHED_M}: {'; '.join(causes)}"
+        ". Narrow the benchmark to cells with enough samples in other groups, or keep them as NULL "
+        "with a reason: --on-undefined null"
     )

@@ -25,7 +25,7 @@ class Spilled:
 
     def __init__(self, folder: Path, n: int, d: int, dtype: np.dtype[np.floating]) -> None:
         self.d, self.itemsize = d, dtype.itemsize
-        self.square: Float = np.zeros((n, 2))
+        self.square: Float = np.zeros(n)
         self._dtype = np.dtype(np.uint16) if dtype == np.float16 else dtype
         self._rooms = threading.local()
         self._folder = folder

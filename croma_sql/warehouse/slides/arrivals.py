@@ -15,7 +15,6 @@ from croma_sql.warehouse.data.samples import read_ids
 from croma_sql.warehouse.data.schemas import IDS, rows_of, schema_of
 from croma_sql.warehouse.data.sources import Record
 from croma_sql.warehouse.parquet import read_rows, write_batches
-from croma_sql.warehouse.slides.arriving_cells import ArrivingCells
 from croma_sql.warehouse.slides.asked import Asked
 from croma_sql.warehouse.slides.changes import Changes
 from croma_sql.warehouse.slides.fitting import imported_by_slide
@@ -40,7 +39,7 @@ def put_samples(asked: Asked, plan: Plan, changes: Changes) -> list[str]:
     """
     root, dataset = asked.root, asked.dataset
     target = layout.samples_path(root, dataset)
-    joins = partial(attach, root, dataset=dataset, on=asked.on, missing=asked.missing)
+    joins = partial(attach, root, dataset=dataset, on=asked.on)
     notes: list[str] = []
     with TemporaryDirectory(prefix="croma_sql_") as aside:
         steps = [*(Path(aside) / f"{i}.parquet" for i in range(len(asked.cohort))), target]
@@ -48,9 +47,10 @@ def put_samples(asked: Asked, plan: Plan, changes: Changes) -> list[str]:
             notes = _merge(asked, plan, changes, steps[0])
         else:
             steps[0] = target
-        for table, (before, after) in zip(asked.cohort, pairwise(steps), strict=True):
-            notes += joins(table, stored=before, target=after).notes
-    return notes
+        return notes + [
+            joins(table, stored=before, target=after).report
+            for table, (before, after) in zip(asked.cohort, pairwise(steps), strict=True)
+        ]
 
 
 def _merge(asked: Asked, plan: Plan, changes: Changes, target: Path) -> list[str]:
@@ -60,16 +60,14 @@ def _merge(asked: Asked, plan: Plan, changes: Changes, target: Path) -> list[str
         if arrival.level != "tile":
             ids = rows_of(arrival.arriving, IDS).read_all().column(0).combine_chunks()
             check_samples(asked.root, asked.dataset, ids, _ids_of(asked, changes.kept))
-        cells = ArrivingCells(asked.missing, arrival)
-        write_batches(target, merged(arrival, cells.read), {"format": layout.FORMAT})
+        write_batches(target, merged(arrival), {"format": layout.FORMAT})
     except CromaSqlError as error:
         if error.__cause__ is None:  # else what failed is the machine
             for path in map(asked.part, (part.name for part in plan.parts)):
                 layout.tiles_path(path).unlink()
                 path.unlink()
         raise
-    lacking = _without_attributes(arrival) if changes.new and not asked.cohort else []
-    return [*lacking, *cells.remarks(target)]
+    return _without_attributes(arrival) if changes.new and not asked.cohort else []
 
 
 def _arrival(asked: Asked, plan: Plan, changes: Changes) -> Arrival:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from croma_sql.importers.missing import Missing
 from croma_sql.vectors import OnBadVectors
 from croma_sql.warehouse import layout
 
@@ -18,7 +17,6 @@ class Asked:
     prefix : what every sample_id begins with
     embedding : dataset, column or key of the vectors; None: the writer's own
     cohort : tables of attributes; on : the column that says what their rows are of
-    missing : which cells of attributes are missing values
     threads : how many parts are written at once
     """
 
@@ -30,7 +28,6 @@ class Asked:
     on_bad_vectors: OnBadVectors
     cohort: Sequence[Any]
     on: str | None
-    missing: Missing
     threads: int
 
     def part(self, name: str) -> Path:

@@ -43,15 +43,8 @@ class Arrival:
     held: Callable[[], pa.Array]
 
 
-def merged(
-    arrival: Arrival, arriving_cells: Callable[[pa.RecordBatchReader], pa.RecordBatchReader]
-) -> pa.RecordBatchReader:
+def merged(arrival: Arrival) -> pa.RecordBatchReader:
     """Put samples among those of their dataset.
-
-    Parameters
-    ----------
-    arrival
-    arriving_cells : makes cells NULL that stand for a missing value
 
     Tiles are sorted by slide; other samples stand in the order in which they came. What is said of
     a sample by those who know nothing of its source, such as its label, stays with it.
@@ -71,7 +64,7 @@ def merged(
     places = [PLACES] if arrival.level == "tile" else []
     arriving = common_schema(map(schema_of, arrival.arriving))
     schema = common_schema([*places, *map(schema_of, stored), arriving])
-    here = arriving_cells(rows_of(arrival.arriving, schema))
+    here = rows_of(arrival.arriving, schema)
     if not stored:
         return here
     if arrival.level == "tile":

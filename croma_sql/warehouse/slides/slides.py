@@ -14,7 +14,6 @@ from croma_sql.importers.sources import SourceFile
 from croma_sql.warehouse import layout
 from croma_sql.warehouse.data.imported import Imported, Slides
 from croma_sql.warehouse.data.sources import Record, read_sources, write_sources
-from croma_sql.warehouse.data.tile_columns import refuse_lost_columns
 from croma_sql.warehouse.publish import locked
 from croma_sql.warehouse.slides.arrivals import put_samples
 from croma_sql.warehouse.slides.asked import Asked
@@ -79,7 +78,6 @@ def _lost(asked: Asked, there: Sequence[Record]) -> list[str]:
 
 def _check(asked: Asked, changes: Changes, records: Sequence[Record]) -> None:
     """Check sources against each other and what is there, before they are read, and after."""
-    refuse_lost_columns(asked.root, asked.dataset)
     check_fit(asked.root, asked.encoder, asked.dataset, asked.prefix, records)
     tiles = {
         f"{asked.prefix}{record.slide_id}": record.n

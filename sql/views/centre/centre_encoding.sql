@@ -1,13 +1,12 @@
 -- centre_encoding: how strongly each encoder encodes the confounder, and the label beside it.
 --
 -- grain   one row per benchmark and encoder of which this has been measured
--- reads   silhouette_files, clustering_scores, probe_accuracy, stored_tables
+-- reads   silhouette_files, clustering_scores, probe_accuracy
 -- output  fm_si: FM-SI, the mean silhouette over the confounder, lower is better; label_silhouette: the
 --         same over the label; clustering_score: the mean over quartets, about 1 where k-means finds the
 --         labels, about -1 where it finds the confounders; knn_..., linear_..._bacc: balanced accuracy
 --         of probes that have learnt from other groups, to be held against confounder_chance and
---         label_chance. With subsets, each but clustering_score is a mean over subsets. is_stale: one of the
---         tables that these are of is not up to date, see stored_tables
+--         label_chance. With subsets, each but clustering_score is a mean over subsets
 -- NULL    what is undefined, as in silhouettes, clustering_scores and probe_accuracy; clustering_score
 --         where there is no quartet
 -- source  Carretero et al. 2026, FM-SI; Koemen et al. 2025, PathoROB
@@ -52,12 +51,6 @@ WITH
             max(chance) FILTER (target = 'label') AS label_chance
         FROM main.probe_accuracy
         GROUP BY benchmark, encoder
-    ),
-    states AS (
-        SELECT benchmark, encoder, bool_or(is_stale) AS is_stale
-        FROM main.stored_tables
-        WHERE table_name IN ('silhouettes', 'cluster_counts', 'clusterings', 'probe_predictions')
-        GROUP BY benchmark, encoder
     )
 SELECT
     benchmark,
@@ -70,9 +63,7 @@ SELECT
     knn_label AS knn_label_bacc,
     linear_label AS linear_label_bacc,
     confounder_chance,
-    label_chance,
-    is_stale
+    label_chance
 FROM apart
 LEFT JOIN clustered USING (benchmark, encoder)
-LEFT JOIN probed USING (benchmark, encoder)
-LEFT JOIN states USING (benchmark, encoder);
+LEFT JOIN probed USING (benchmark, encoder);

@@ -1,8 +1,7 @@
 -- harmonisation: every harmonised encoder beside the encoder it was made from.
 --
 -- grain   one row per harmonised encoder and benchmark that it has been scored or measured under
--- reads   harmonised_encoders, encoder_summary, fixed_k_summary, centre_encoding, silhouette_files,
---         stored_tables
+-- reads   harmonised_encoders, encoder_summary, fixed_k_summary, centre_encoding, silhouette_files
 -- output  of harmonised_encoders: harmonised_from, fitted_on (a benchmark that may be another than
 --         this one), method, fit_on, keep. Then each metric and its change: after less before. croma,
 --         f0, ltm10: encoder_summary; ri, bio_bacc, conf_bacc: fixed_k_summary, both encoders at one k
@@ -16,7 +15,7 @@
 -- NULL    a metric that has not been computed (croma-sql score --k 101, croma-sql centre), or is
 --         undefined, and its change; every change where rows differ in number: of those alone, score a
 --         benchmark of the samples that were harmonised
--- notes   Scores may be older than vectors or benchmark, of either encoder: is_stale, and stored_tables why.
+-- notes   Scores may be older than vectors or benchmark, of either encoder; croma-sql info tells which.
 --         Harmonising by another method, or keeping something else, under the same name removes those
 --         of what it replaces.
 CREATE OR REPLACE VIEW harmonisation AS
@@ -31,17 +30,10 @@ WITH
         FROM main.silhouette_files
         GROUP BY benchmark, encoder
     ),
-    states AS (
-        SELECT benchmark, encoder, bool_or(is_stale) AS is_stale
-        FROM main.stored_tables
-        WHERE benchmark IS NOT NULL
-        GROUP BY benchmark, encoder
-    ),
     measured AS MATERIALIZED (
         SELECT
             known.benchmark,
             known.encoder,
-            states.is_stale,
             summary.n,
             summary.croma,
             summary.f0,
@@ -62,7 +54,6 @@ WITH
         LEFT JOIN main.encoder_summary AS summary USING (benchmark, encoder)
         LEFT JOIN main.centre_encoding AS encoding USING (benchmark, encoder)
         LEFT JOIN rows_of_centre USING (benchmark, encoder)
-        LEFT JOIN states USING (benchmark, encoder)
         LEFT JOIN main.fixed_k_summary AS fixed
             ON fixed.benchmark = known.benchmark
             AND fixed.encoder = known.encoder
@@ -76,7 +67,6 @@ SELECT
     origin.method,
     origin.fit_on,
     origin.keep,
-    after.is_stale OR coalesce(before.is_stale, false) AS is_stale,
     after.n,
     before.n AS n_before,
     after.croma,

@@ -3,13 +3,12 @@
 -- grain   one row per benchmark, encoder, subset, target, probe and sample
 -- reads   probe_prediction_files, attributes_but
 -- output  target: 'label' or 'confounder'; probe: 'knn' or 'linear'; fold: in which the sample was
---         predicted, from 0; truth, predicted: of the target; converged: false where the linear
---         probe of the fold stopped at its last iteration, before it had converged
--- NULL    fold, predicted, converged where a class of the target has fewer groups than there are folds, is the
+--         predicted, from 0; truth, predicted: of the target
+-- NULL    fold, predicted where a class of the target has fewer groups than there are folds, is the
 --         only one, or all its groups came into one fold; subset where the benchmark has none; attributes of a sample that has since been
 --         removed
--- notes   Every attribute of the sample stands beside, one of a name here as sample_<name>.
---         Accuracy within any of them:
+-- notes   Every attribute of the sample stands beside, except one that goes by the name of a column
+--         here. Accuracy within any of them:
 --             SELECT encoder, stain, croma_balanced_accuracy(truth, predicted) AS bacc
 --             FROM probe_predictions
 --             WHERE target = 'confounder' AND probe = 'linear'
@@ -26,10 +25,8 @@ SELECT
     found.fold,
     found.truth,
     found.predicted,
-    found.converged,
     attributes.* EXCLUDE (sample_id)
 FROM main.probe_prediction_files AS found
 LEFT JOIN attributes_but([
-    'benchmark', 'encoder', 'subset', 'group_id', 'target', 'probe', 'fold', 'truth', 'predicted',
-    'converged'
+    'benchmark', 'encoder', 'subset', 'group_id', 'target', 'probe', 'fold', 'truth', 'predicted'
 ]) AS attributes ON attributes.sample_id = found.sample_id;

@@ -7,7 +7,8 @@
 -- NULL    a silhouette where there is no other label or confounder, or the vector has no direction;
 --         subset, matched where the benchmark has none; attributes of a sample that has since been
 --         removed
--- notes   Every attribute of the sample stands beside, one of a name here as sample_<name>.
+-- notes   Every attribute of the sample stands beside, except one that goes by the name of a column
+--         here.
 CREATE OR REPLACE VIEW silhouettes AS
 SELECT
     measured.benchmark,

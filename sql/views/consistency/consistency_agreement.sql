@@ -2,8 +2,8 @@
 --
 -- grain   one row per benchmark and two of d_cos, mr_1nn, mantel_r, intra_distance and iok_10
 -- reads   consistency_summary, collapse_check, encoders
--- output  spearman: rank correlation over encoders, of the metrics as better or worse; controls and
---         harmonised encoders are left out: d_cos, of which the lowest is the best, with its sign turned; intra_distance as it is, larger where
+-- output  spearman: rank correlation over encoders, controls left out, of the metrics as better or worse:
+--         d_cos, of which the lowest is the best, with its sign turned; intra_distance as it is, larger where
 --         units lie further apart, so that a low spearman of d_cos and intra_distance says that those
 --         which move least are those that are most compact; n: encoders that have both: one with a
 --         collapse_reason has no d_cos here, since it would be a good one for nothing
@@ -29,7 +29,7 @@ WITH
         JOIN main.encoders ON encoders.encoder = summary.encoder
         LEFT JOIN main.collapse_check AS collapse
             ON collapse.benchmark = summary.benchmark AND collapse.encoder = summary.encoder
-        WHERE NOT (encoders.is_control OR encoders.is_harmonised)
+        WHERE NOT encoders.is_control
     ),
     long AS (
         SELECT

@@ -1,11 +1,10 @@
 -- consistency_summary: how consistent each encoder is over all acquisitions.
 --
 -- grain   one row per benchmark and encoder
--- reads   acquisition_pairs, unit_files, unit_neighbourhood_files, encoders, stored_tables
+-- reads   acquisition_pairs, unit_files, unit_neighbourhood_files
 -- output  n_units, n_acquisitions; d_cos, mr_1nn, top_3, top_5, top_10, mantel_r, profile_r: means over all
 --         ordered pairs of acquisitions; intra_distance: mean over units and acquisitions; iok_1, iok_5,
---         iok_10: Intersection-over-K at K = 1, 5, 10; is_harmonised: as in encoders; is_stale: one of
---         the tables that these are of is not up to date, see stored_tables
+--         iok_10: Intersection-over-K at K = 1, 5, 10
 -- NULL    iok_... where neighbourhoods were compared to a smaller depth, as of K units or fewer: iok_10 of
 --         ten; mantel_r and profile_r where no pair has one
 -- notes   To compare encoders of a benchmark, n_units must be equal: how often a unit is found again, and
@@ -51,14 +50,6 @@ WITH
             END AS iok_10
         FROM main.unit_neighbourhood_files
         GROUP BY benchmark, encoder
-    ),
-    states AS (
-        SELECT benchmark, encoder, bool_or(is_stale) AS is_stale
-        FROM main.stored_tables
-        WHERE table_name IN (
-            'units', 'unit_pairs', 'unit_neighbourhoods', 'acquisition_pairs', 'acquisitions'
-        )
-        GROUP BY benchmark, encoder
     )
 SELECT
     benchmark,
@@ -75,11 +66,7 @@ SELECT
     iok_1,
     iok_5,
     iok_10,
-    profile_r,
-    is_harmonised,
-    is_stale
+    profile_r
 FROM moved
 LEFT JOIN spread USING (benchmark, encoder)
-LEFT JOIN shared USING (benchmark, encoder)
-LEFT JOIN states USING (benchmark, encoder)
-JOIN (SELECT encoder, is_harmonised FROM main.encoders) USING (encoder);
+LEFT JOIN shared USING (benchmark, encoder);

@@ -2,7 +2,7 @@
 --
 -- grain   one row per benchmark (of those of which acquisitions have been compared) and unit
 -- reads   member_files, attributes_but
--- output  every attribute of the samples; one called benchmark or unit is sample_benchmark, sample_unit
+-- output  every attribute of the samples, but for one called benchmark or unit
 -- NULL    an attribute in which samples of the unit differ, as its acquisition does, or which none has;
 --         samples of which it is not known are passed over, as those of a dataset without that column
 CREATE OR REPLACE VIEW unit_attributes AS

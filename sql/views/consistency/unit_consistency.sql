@@ -6,7 +6,8 @@
 --         top_10, how often it is found again, as the nearest or among the nearest; profile_r, how alike its
 --         distances to the others are. intra_distance, how far it lies from the others, mean over
 --         acquisitions. iok_1, iok_5, iok_10, the share of its 1, 5, 10 nearest that are so under every
---         acquisition. Every attribute of the unit stands beside, one of a name here as sample_<name>. The mean over units of each is what consistency_summary has, and is
+--         acquisition. Every attribute of the unit stands beside, but for those that go by a
+--         name of these columns. The mean over units of each is what consistency_summary has, and is
 --         of any group too:
 --             SELECT benchmark, encoder, avg(d_cos) AS d_cos, avg(mr_1nn) AS mr_1nn,
 --                 avg(iok_10) AS iok_10

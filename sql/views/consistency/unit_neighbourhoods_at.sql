@@ -6,7 +6,7 @@
 -- input   k: 1 to the depth compared (croma-sql consistency --depth); more is an error
 -- output  n_shared: units that are among its k nearest under every acquisition; iok: n_shared / k, so
 --         that sum(n_shared) / sum(k) of any group is its Intersection-over-K. Every attribute of the
---         unit stands beside, one of a name here as sample_<name>
+--         unit stands beside, but for those that go by a name of these columns
 -- NULL    attributes, as in unit_attributes
 -- source  Scanner-induced domain shifts undermine the robustness of pathology foundation models,
 --         equation 7

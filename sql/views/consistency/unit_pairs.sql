@@ -8,7 +8,7 @@
 --         under acquisition_a (1: it is found again; equals go by name); nearest_unit: who has rank 1;
 --         profile_r: Pearson correlation of its distances to all others under one acquisition and the
 --         other, the unit's part in Mantel's r, which itself is no mean over units. Every attribute of
---         the unit stands beside, one of a name here as sample_<name>. Of any group:
+--         the unit stands beside, but for those that go by a name of these columns. Of any group:
 --             SELECT benchmark, encoder, acquisition_a, acquisition_b, avg(distance) AS d_cos,
 --                 avg((rank = 1)::INTEGER) AS mr_1nn, avg((rank <= 5)::INTEGER) AS top_5
 --             FROM unit_pairs

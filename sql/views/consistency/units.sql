@@ -5,7 +5,8 @@
 -- output  n_samples: vectors whose mean the unit is; intra_distance: mean cosine distance to all other
 --         units under the same acquisition; median_distance: the median of these distances, which a few
 --         units far from all else hardly move. avg(intra_distance) of any group is its mean intra-scanner
---         distance. Every attribute of the unit stands beside, one of a name here as sample_<name>
+--         distance. Every attribute of the unit stands beside, but for those that go by a name of
+--         these columns
 -- NULL    attributes, as in unit_attributes
 -- source  Scanner-induced domain shifts undermine the robustness of pathology foundation models,
 --         equation 6

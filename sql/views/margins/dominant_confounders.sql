@@ -10,8 +10,8 @@
 -- NULL    dominant and margin, unless every one of the benchmarks has a margin of the sample; in
 --         margins, what is undefined; label and group_id where the benchmarks differ in it;
 --         attributes of a sample that has since been removed
--- notes   Every attribute of the sample stands beside, one of a name here as sample_<name>.
---         Which nuisance dominates, and for whom:
+-- notes   Every attribute of the sample stands beside, except one that goes by the name of a column
+--         here. Which nuisance dominates, and for whom:
 --             SELECT encoder, stain, dominant, count(*) AS n, median(margin) AS croma
 --             FROM dominant_confounders(['scanner', 'centre'])
 --             GROUP BY ALL

@@ -1,15 +1,13 @@
 -- margins_at(m): the margin of every scored sample, over its m nearest neighbours per type.
 --
 -- grain   one row per benchmark, encoder, subset and sample
--- reads   typed_neighbour_files, stored_tables, attributes_but
+-- reads   typed_neighbour_files, attributes_but
 -- input   m: 1 to the depth scored (20 by default); more is an error
--- output  matched: what neighbours had in common with the sample, as JSON: {"centre": "A"};
---         is_stale: vectors, benchmark or version are not what the margin was computed from, and the view
---         stored_tables says why
+-- output  matched: what neighbours had in common with the sample, as JSON: {"centre": "A"}
 -- NULL    margin with an undefined_reason, see croma_undefined_reason; subset, matched where the
 --         benchmark has none; attributes of a sample that has since been removed
--- notes   Every attribute of the sample stands beside its margin, one of a name here as sample_<name>:
---         label is the benchmark's label, sample_label the attribute.
+-- notes   Every attribute of the sample stands beside its margin, except one that goes by the name of
+--         a column here: where the benchmark says label, it is the benchmark's label that is meant.
 CREATE OR REPLACE MACRO margins_at(m) AS TABLE
 WITH scored AS (
     SELECT
@@ -42,14 +40,9 @@ SELECT
     scored.d_os,
     croma_margin(scored.d_so, scored.d_os) AS margin,
     croma_undefined_reason(scored.usable, scored.d_so, scored.d_os) AS undefined_reason,
-    stored.is_stale,
     attributes.* EXCLUDE (sample_id)
 FROM scored
-LEFT JOIN main.stored_tables AS stored
-    ON stored.table_name = 'typed_neighbours'
-    AND stored.benchmark = scored.benchmark
-    AND stored.encoder = scored.encoder
 LEFT JOIN attributes_but([
     'benchmark', 'encoder', 'subset', 'label', 'confounder', 'group_id', 'matched', 'd_so', 'd_os',
-    'margin', 'undefined_reason', 'is_stale'
+    'margin', 'undefined_reason'
 ]) AS attributes ON attributes.sample_id = scored.sample_id;
